@@ -1,0 +1,85 @@
+"""Errors that say what to do: every refusal of the package is a ValueError made here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
+    """The one shape of our messages: which argument, what was expected, what came, what to do."""
+    return ValueError(f"{argument}: expected {expected}, got {got}; {fix}")
+
+
+def shape(x: Tensor) -> str:
+    return f"[{', '.join(map(str, x.shape))}]"
+
+
+def check_choice(argument: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        allowed = " or ".join(repr(choice) for choice in choices)
+        raise invalid(argument, allowed, repr(value), "choose one of these")
+
+
+def check_at_least(argument: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        fix = f"pass {least} or more"
+        raise invalid(argument, f"a whole number of at least {least}", repr(value), fix)
+
+
+def check_probability(argument: str, value: float) -> None:
+    if not 0.0 <= value < 1.0:
+        fix = "1 would drop everything, so stay below it"
+        raise invalid(argument, "a probability in [0, 1)", value, fix)
+
+
+def check_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
+    """Token numbers: integers [batch, length], neither of them 0, all below `vocabulary`."""
+    if not isinstance(tokens, Tensor):
+        fix = "wrap it with torch.tensor(...)"
+        raise invalid(argument, "a tensor of token numbers", type(tokens).__name__, fix)
+    if tokens.dtype not in (torch.int64, torch.int32):
+        fix = "token numbers index a table: convert with .long()"
+        raise invalid(argument, "integers (torch.int64 or torch.int32)", tokens.dtype, fix)
+    if tokens.dim() != 2:
+        fix = "a single sentence needs a batch dimension too: tokens.unsqueeze(0)"
+        raise invalid(argument, "rank 2, [batch, length]", f"shape {shape(tokens)}", fix)
+    if 0 in tokens.shape:
+        fix = "drop empty batches and give empty sentences at least one token"
+        raise invalid(argument, "at least one row and one token", f"shape {shape(tokens)}", fix)
+    # Looking at values would make an accelerator wait and torch.compile break its graph.
+    if vocabulary is None or torch.compiler.is_compiling() or tokens.device.type != "cpu":
+        return
+    lowest, highest = (int(x) for x in tokens.aminmax())
+    if lowest < 0 or highest >= vocabulary:
+        wrong = lowest if lowest < 0 else highest
+        fix = "enlarge the vocabulary in the configuration, or map unknown words to a known token"
+        raise invalid(argument, f"tokens from 0 to {vocabulary - 1}", f"token {wrong}", fix)
+
+
+def check_vectors(argument: str, x: Tensor, width: int) -> None:
+    """Vectors [batch, length, width]."""
+    if x.dim() != 3:
+        fix = "add the missing dimension with .unsqueeze, or pass tokens through the embedding"
+        raise invalid(argument, f"rank 3, [batch, length, {width}]", f"shape {shape(x)}", fix)
+    if x.shape[-1] != width:
+        fix = "the module and its input must agree on the width"
+        raise invalid(argument, f"vectors of width {width}", f"shape {shape(x)}", fix)
+    if 0 in x.shape:
+        fix = "drop empty batches and empty sequences"
+        raise invalid(argument, "at least one row and one position", f"shape {shape(x)}", fix)
+
+
+def check_mask(mask: Tensor, scores: Sequence[int]) -> None:
+    """A boolean mask that broadcasts to the shape of the attention scores."""
+    if mask.dtype != torch.bool:
+        fix = "True means 'may attend': see masks.from_ones, from_blocked and from_additive"
+        raise invalid("mask", "a boolean tensor", mask.dtype, fix)
+    trailing = tuple(scores)[len(scores) - mask.dim() :]
+    fits = all(m in (1, s) for m, s in zip(mask.shape, trailing, strict=False))
+    if mask.dim() > len(scores) or not fits:
+        expected = f"a shape that broadcasts to the scores' {list(scores)}"
+        fix = "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]"
+        raise invalid("mask", expected, shape(mask), fix)

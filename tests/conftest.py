@@ -1,0 +1,13 @@
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("unmasked", deadline=None, derandomize=True, max_examples=30)
+settings.load_profile("unmasked")
+
+
+@pytest.fixture(autouse=True)
+def _repeatable() -> None:
+    """The same random numbers for each test alone, and one thread: the tests run side by side."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)

@@ -1,0 +1,64 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmasked.positions import LearnedPositions, SinusoidalPositions, shift_matrix, sinusoids
+
+
+@given(d_model=st.integers(1, 17), position=st.integers(0, 10_000))
+def test_each_number_is_the_papers_formula(d_model, position):
+    row = sinusoids(position, 1, d_model)[0]
+    for column in range(d_model):
+        angle = position / 10_000 ** (2 * (column // 2) / d_model)
+        expected = math.cos(angle) if column % 2 else math.sin(angle)
+        assert row[column] == pytest.approx(expected, abs=1e-9)
+
+
+@given(half=st.integers(1, 16), start=st.integers(0, 5000), shift=st.integers(-5000, 5000))
+def test_the_shift_matrix_moves_every_position(half, start, shift):
+    here, there = (sinusoids(p, 5, 2 * half) for p in (start, start + shift))
+    moved = here @ shift_matrix(2 * half, shift).T
+    torch.testing.assert_close(moved, there, atol=1e-8, rtol=0)
+
+
+def test_shifts_add_up_and_keep_lengths():
+    a, b = shift_matrix(8, 3), shift_matrix(8, 4)
+    torch.testing.assert_close(a @ b, shift_matrix(8, 7))
+    torch.testing.assert_close(a @ a.T, torch.eye(8, dtype=torch.float64))
+    assert shift_matrix(8, 3, torch.float32).dtype == torch.float32
+
+
+def test_any_length_beyond_max_len():
+    short, long = SinusoidalPositions(6, max_len=4), SinusoidalPositions(6, max_len=100)
+    x = torch.zeros(2, 100, 6)
+    assert torch.equal(short(x), long(x))
+    assert torch.equal(short(x[:, :3], start=90), long(x[:, :3], start=90))
+
+
+def test_a_start_is_a_slice_of_the_whole():
+    positions = SinusoidalPositions(7)
+    assert torch.equal(positions.rows(3, start=5), positions.rows(20)[5:8])
+
+
+def test_the_table_moves_with_the_module_and_is_not_saved():
+    positions = SinusoidalPositions(4).to("meta")
+    assert positions.table.device.type == "meta"
+    assert positions.state_dict() == {}
+    assert list(positions.parameters()) == []
+
+
+def test_half_precision_stays_half():
+    x = torch.zeros(1, 3, 4, dtype=torch.bfloat16)
+    assert SinusoidalPositions(4)(x).dtype == torch.bfloat16
+
+
+def test_learned_positions_are_added_and_trained():
+    positions = LearnedPositions(4, max_len=5)
+    x = torch.randn(2, 3, 4)
+    assert torch.equal(positions(x, start=2) - x, (x + positions.table[2:5]) - x)
+    positions(x).sum().backward()
+    assert positions.table.grad[:3].eq(2).all()
+    assert positions.table.grad[3:].eq(0).all()
