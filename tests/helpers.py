@@ -1,0 +1,67 @@
+"""What several test files need: small models, ragged batches, and both sides of a comparison."""
+
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from unmasked import PRESETS, Transformer, TransformerConfig
+from unmasked.loss import translation_loss
+from unmasked.special import BOS, EOS
+
+VOCABULARY = 23
+SMALL = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2}
+DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
+
+
+def small_config(preset: str | None = None, **changes: object) -> TransformerConfig:
+    options = {**(PRESETS[preset] if preset else {}), **SMALL, **changes}
+    return TransformerConfig(**{"source_vocab": VOCABULARY, "target_vocab": VOCABULARY, **options})
+
+
+def small_model(preset: str | None = None, **changes: object) -> Transformer:
+    """In float64 and evaluation mode, with no parameter at a special value such as 0 or 1."""
+    model = Transformer(small_config(preset, **changes)).double().eval()
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
+    """Random sentences of these lengths in one tensor, padded with zeros on the right."""
+    tokens = torch.randint(3, vocabulary, (len(lengths), max(lengths)))
+    return tokens * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
+
+
+def difference(a: Tensor, b: Tensor) -> float:
+    assert a.shape == b.shape
+    return float((a - b).detach().abs().max())
+
+
+@cache
+def copier() -> Transformer:
+    """Trained for a second to repeat its source: its sentences end at different times."""
+    torch.manual_seed(0)
+    config = small_config(
+        d_model=32, n_heads=2, n_layers=1, d_ff=64, dropout=0.0, norm="pre", tie_embeddings=True,
+        embedding_std=32**-0.5, source_vocab=12, target_vocab=12,
+    )  # fmt: skip
+    model = Transformer(config)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(150):
+        source = ragged(torch.randint(1, 8, (64,)).tolist(), 12)
+        loss = translation_loss(model, source, as_target(source))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.double().eval()
+
+
+def as_target(source: Tensor) -> Tensor:
+    """The same sentences between BOS and EOS: [B, S] → [B, S + 2]."""
+    target = F.pad(source, (1, 1))
+    target[:, 0] = BOS
+    target[torch.arange(len(source)), (source != 0).sum(1) + 1] = EOS
+    return target

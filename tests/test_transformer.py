@@ -1,0 +1,271 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from helpers import DEVICES, VOCABULARY, difference, ragged, small_config, small_model
+from unmasked import PRESETS, Transformer, TransformerConfig
+from unmasked.masks import causal_mask, length_mask, padding_mask
+
+SOURCE_LENGTHS, TARGET_LENGTHS = [7, 4, 1], [6, 2, 5]
+
+
+def batch():
+    return ragged(SOURCE_LENGTHS), ragged(TARGET_LENGTHS)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_translates_a_ragged_batch(preset):
+    config = TransformerConfig.preset(preset, source_vocab=VOCABULARY, target_vocab=VOCABULARY)
+    for name, value in PRESETS[preset].items():
+        assert getattr(config, name) == value
+    model = small_model(preset)
+    source, target = batch()
+    logits, maps = model(source, target, need_weights=True)
+    assert logits.shape == (3, 6, VOCABULARY)
+    assert difference(logits, model(source, target)) < 1e-12
+    assert [len(part) for part in maps] == [2, 2, 2]
+    assert maps.encoder[0].shape == (3, 4, 7, 7)
+    assert maps.decoder[0].shape == (3, 4, 6, 6)
+    assert maps.cross[0].shape == (3, 4, 6, 7)
+    for part, keys in ((maps.encoder, source), (maps.decoder, target), (maps.cross, source)):
+        for weights in part:
+            assert difference(weights.sum(-1), torch.ones(weights.shape[:-1]).double()) < 1e-12
+            hidden = (~padding_mask(keys)).expand_as(weights)
+            assert weights[hidden].eq(0).all()
+
+
+@given(
+    norm=st.sampled_from(["post", "pre"]),
+    positions=st.sampled_from(["sinusoidal", "learned"]),
+    feed_forward=st.sampled_from(["linear", "conv"]),
+    bias=st.booleans(),
+    tie=st.sampled_from([False, True, "output"]),
+    scale=st.booleans(),
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    extra=st.integers(1, 5),
+)
+def test_more_padding_changes_nothing(
+    norm, positions, feed_forward, bias, tie, scale, lengths, extra
+):
+    model = small_model(
+        norm=norm,
+        positions=positions,
+        feed_forward=feed_forward,
+        bias=bias,
+        tie_embeddings=tie,
+        scale_embeddings=scale,
+    )
+    source, target = ragged(lengths), ragged(lengths[::-1])
+    short = model(source, target)
+    long = model(F.pad(source, (0, extra)), F.pad(target, (0, extra)))[:, : target.shape[1]]
+    assert difference(short, long) < 1e-10
+    alone = model(source[:1, : lengths[0]], target[:1, : lengths[-1]])
+    assert difference(short[:1, : lengths[-1]], alone) < 1e-10
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_logit_depends_on_a_later_target_token(preset):
+    model = small_model(preset)
+    source, target = ragged([5]), ragged([6])
+    before = model(source, target)
+    for time in range(1, 6):
+        other = target.clone()
+        other[0, time:] = 3 + (other[0, time:] - 2) % (VOCABULARY - 3)
+        assert difference(model(source, other)[0, :time], before[0, :time]) < 1e-12
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("pieces", [[1] * 6, [3, 1, 2]])
+def test_step_by_step_equals_all_at_once(preset, pieces):
+    model = small_model(preset)
+    source, target = batch()
+    mask = padding_mask(source)
+    memory = model.encode(source)
+    whole, (own, across) = model.decode(target, memory, source_mask=mask, need_weights=True)
+    state, start = model.start(), 0
+    for length in pieces:
+        piece = target[:, start : start + length]
+        x, maps = model.decode(piece, memory, source_mask=mask, state=state, need_weights=True)
+        stop = start + length
+        assert difference(x, whole[:, start:stop]) < 1e-12
+        assert difference(maps[0][1], own[1][:, :, start:stop, :stop]) < 1e-12
+        assert difference(maps[1][1], across[1][:, :, start:stop]) < 1e-12
+        start = stop
+    assert state.length == 6
+
+
+def test_masks_can_be_given_as_valid_lengths():
+    model = small_model()
+    source, target = batch()
+    given = model(
+        source,
+        target,
+        source_mask=length_mask(torch.tensor(SOURCE_LENGTHS), 7),
+        target_mask=length_mask(torch.tensor(TARGET_LENGTHS), 6) & causal_mask(6),
+    )
+    assert torch.equal(given, model(source, target))
+    ones = model(source, target, source_mask=length_mask(torch.tensor([1, 1, 1]), 7))
+    assert difference(ones[:, :1], given[:, :1]) > 1e-3
+
+
+def test_a_sentence_of_nothing_but_padding_is_no_nan():
+    model = small_model()
+    source, target = batch()
+    source[1] = 0
+    logits = model(source, target)
+    logits.sum().backward()
+    assert logits.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(("tie", "same"), [(False, (0, 0)), ("output", (0, 1)), (True, (1, 1))])
+def test_tied_means_the_same_storage(tie, same):
+    model = Transformer(small_config(tie_embeddings=tie))
+    source, target, output = (
+        part.weight.data_ptr()
+        for part in (
+            model.source_embedding.tokens,
+            model.target_embedding.tokens,
+            model.generator,
+        )
+    )
+    assert (source == target, target == output) == tuple(map(bool, same))
+    untied = Transformer(small_config(tie_embeddings=False)).count_parameters()
+    assert untied - model.count_parameters() == sum(same) * VOCABULARY * 16
+    model.load_state_dict(model.state_dict())
+    model.double()
+    assert (model.generator.weight is model.target_embedding.tokens.weight) == bool(same[1])
+
+
+def test_output_tying_allows_two_vocabularies():
+    config = small_config(tie_embeddings="output", source_vocab=11)
+    model = Transformer(config).double()
+    source, target = ragged([3], 11), ragged([4])
+    assert model(source, target).shape == (1, 4, VOCABULARY)
+
+
+def test_scaled_embeddings_are_sqrt_d_times_as_large():
+    plain, scaled = small_model(scale_embeddings=False), small_model(scale_embeddings=True)
+    scaled.load_state_dict(plain.state_dict())
+    tokens = ragged([5])
+    positions = plain.target_embedding.positions.rows(5)
+    a = plain.target_embedding(tokens) - positions
+    b = scaled.target_embedding(tokens) - positions
+    assert difference(b, a * math.sqrt(16)) < 1e-12
+
+
+def test_glorot_initialisation():
+    model = Transformer(small_config(output_bias=True))
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2:
+            bound = math.sqrt(6 / sum(parameter.shape))
+            assert parameter.abs().max() <= bound, name
+            assert parameter.abs().max() > 0.9 * bound, name
+    normal = Transformer(small_config(embedding_std=0.25, source_vocab=4000))
+    deviation = normal.source_embedding.tokens.weight.detach().std()
+    assert deviation == pytest.approx(0.25, rel=0.02)
+
+
+def test_log_probabilities_of_the_generator():
+    model = small_model()
+    x = torch.randn(2, 3, 16).double()
+    log_probabilities = model.generator.log_probabilities(x)
+    assert difference(log_probabilities.exp().sum(-1), torch.ones(2, 3).double()) < 1e-12
+    assert difference(log_probabilities, model.generator(x).log_softmax(-1)) == 0
+
+
+def test_the_papers_base_and_big_have_the_papers_size():
+    """Table 3: 65 and 213 million parameters, with about 37,000 shared tokens."""
+    for name, millions in (("base", 65), ("big", 213)):
+        config = TransformerConfig.preset(name, source_vocab=37_000, target_vocab=37_000)
+        with torch.device("meta"):
+            count = Transformer(config).count_parameters()
+        assert count / 1e6 == pytest.approx(millions, rel=0.04)
+        d, ff, n = config.d_model, config.d_ff, config.n_layers
+        norm, feed_forward = 2 * d, 2 * d * ff + ff + d
+        encoder = 4 * d * d + feed_forward + 2 * norm
+        decoder = 8 * d * d + feed_forward + 3 * norm
+        assert count == 37_000 * d + n * (encoder + decoder)
+
+
+def test_the_configuration_reaches_every_part():
+    config = small_config(
+        n_decoder_layers=3,
+        dropout=0.2,
+        inner_dropout=0.3,
+        norm="pre",
+        norm_eps=1e-3,
+        attention_bias=False,
+        norm_bias=False,
+        max_len=9,
+        activation="gelu",
+    )
+    model = Transformer(config)
+    assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
+    layer = model.decoder.layers[2]
+    assert layer.self_attention.query.bias is None
+    assert layer.feed_forward.expand.bias is not None
+    assert layer.feed_forward.activation is F.gelu
+    assert layer.cross_residual.norm.bias is None
+    assert layer.cross_residual.norm.eps == 1e-3
+    assert layer.cross_residual.dropout.p == 0.2
+    assert layer.feed_forward.dropout.p == 0.3
+    assert layer.cross_attention.dropout == 0.3
+    assert model.source_embedding.dropout.p == 0.2
+    assert len(model.source_embedding.positions.table) == 9
+    assert model.encoder.norm is not None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_weights(device, dtype):
+    exact = small_model()
+    model = Transformer(exact.config).to(device, dtype).eval()
+    model.load_state_dict(exact.state_dict())
+    source, target = batch()
+    logits = model(source.to(device), target.to(device))
+    assert logits.dtype == dtype
+    scale = exact(source, target).abs().max()
+    assert difference(logits.cpu().double(), exact(source, target)) < 0.06 * scale
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_autocast(device, dtype, need_weights):
+    model = small_model().float().to(device).train()
+    source, target = (tokens.to(device) for tokens in batch())
+    source[1] = 0
+    with torch.autocast(device, dtype):
+        result = model(source, target, need_weights=need_weights)
+    logits = result[0] if need_weights else result
+    assert logits.dtype == dtype
+    logits.float().square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_compiles_without_a_graph_break(need_weights, training):
+    model = small_model().train(training)
+    compiled = torch.compile(model, backend="eager", fullgraph=True)
+    source, target = batch()
+    torch.manual_seed(1)
+    result = compiled(source, target, need_weights=need_weights)
+    logits = result[0] if need_weights else result
+    assert logits.shape == (3, 6, VOCABULARY)
+    if not training:
+        assert difference(logits, model(source, target)) < 1e-12
+
+
+def test_works_on_whichever_device_its_inputs_are_on():
+    """The meta device computes shapes only, and refuses tensors from anywhere else."""
+    model = small_model().to("meta")
+    source, target = (tokens.to("meta") for tokens in batch())
+    logits, maps = model(source, target, need_weights=True)
+    assert logits.device.type == maps.cross[0].device.type == "meta"
+    assert model(source, target).shape == (3, 6, VOCABULARY)
