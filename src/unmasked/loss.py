@@ -1,0 +1,46 @@
+"""What training minimises: cross-entropy with label smoothing (5.4), on real tokens only."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from .masks import padding_mask
+from .packed import packed_decode
+from .special import PADDING
+from .transformer import Transformer
+from .validation import check_tokens, invalid, shape
+
+
+def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
+    """What the decoder reads and what it must say next: [B, T + 1] → twice [B, T]."""
+    check_tokens("target", target)
+    if target.shape[1] < 2:
+        fix = "a target begins with BOS and ends with EOS"
+        raise invalid("target", "at least two tokens a row", f"shape {shape(target)}", fix)
+    return target[:, :-1], target[:, 1:]
+
+
+def translation_loss(
+    model: Transformer,
+    source: Tensor,
+    target: Tensor,
+    *,
+    smoothing: float = 0.0,
+    packed: bool = False,
+) -> Tensor:
+    """The mean cross-entropy over the labels that are no padding: [B, S], [B, T + 1] → a scalar.
+
+    Logits are computed for these labels alone: the last layer is the model's widest. `packed`
+    leaves padding out of every other position-wise layer too; targets must then be padded on the
+    right.
+    """
+    inputs, labels = teacher_forcing(target)
+    real = labels != PADDING
+    if packed:
+        hidden = packed_decode(model, source, inputs, real)
+    else:
+        mask = padding_mask(source)
+        memory = model.encode(source, source_mask=mask)
+        hidden = model.decode(inputs, memory, source_mask=mask)[real]
+    return F.cross_entropy(model.generator(hidden), labels[real], label_smoothing=smoothing)

@@ -1,0 +1,88 @@
+"""Leaving padding out changes the time, not the numbers."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from helpers import DEVICES, as_target, difference, ragged, small_model
+from unmasked import PRESETS
+from unmasked.loss import teacher_forcing, translation_loss
+from unmasked.masks import padding_mask
+from unmasked.packed import Layout, packed_decode
+
+
+def batch():
+    return ragged([7, 4, 1]), as_target(ragged([2, 5, 3]))
+
+
+def test_a_layout_leads_there_and_back():
+    real = torch.tensor([[True, True, False], [False, True, True]])
+    x = torch.randn(2, 3, 4)
+    packed = Layout(real).pack(x)
+    assert torch.equal(packed, x[real][None])
+    assert torch.equal(Layout(real).unpack(packed), x * real[:, :, None])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_packed_equals_padded_with_gradients(preset, device):
+    model = small_model(preset, dropout=0.0, inner_dropout=0.0).to(device)
+    source, target = (tokens.to(device) for tokens in batch())
+    inputs, labels = teacher_forcing(target)
+    mask = padding_mask(source)
+    memory = model.encode(source)
+    padded = model.decode(inputs, memory, source_mask=mask)[labels != 0]
+    packed = packed_decode(model, source, inputs, labels != 0)
+    assert difference(padded, packed) < 1e-12
+    weights = torch.randn_like(padded)
+    expected = torch.autograd.grad((padded * weights).sum(), trained(model))
+    gradients = torch.autograd.grad((packed * weights).sum(), trained(model))
+    for a, b in zip(expected, gradients, strict=True):
+        assert difference(a, b) < 1e-10
+
+
+def trained(model):
+    """All but what the decoder's output does not depend on."""
+    tied = model.config.tie_embeddings
+    return [p for n, p in model.named_parameters() if tied or not n.startswith("generator")]
+
+
+def test_packed_dropout_is_applied_everywhere():
+    model = small_model(dropout=0.3).train()
+    source, target = batch()
+    losses = {translation_loss(model, source, target, packed=True).item() for _ in range(5)}
+    assert len(losses) == 5
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_cross_entropy_over_the_real_labels(packed, smoothing):
+    model = small_model(output_bias=True)
+    source, target = batch()
+    loss = translation_loss(model, source, target, smoothing=smoothing, packed=packed)
+    logits = model(source, target[:, :-1])
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0, label_smoothing=smoothing
+    )
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_more_padding_does_not_change_the_loss(packed):
+    model = small_model()
+    source, target = batch()
+    loss = translation_loss(model, source, target, packed=packed)
+    longer = translation_loss(model, F.pad(source, (0, 3)), F.pad(target, (0, 4)), packed=packed)
+    assert loss.item() == pytest.approx(longer.item(), abs=1e-12)
+
+
+def test_smoothing_written_out():
+    """The label keeps 1 - ε of the probability; ε is spread over the whole vocabulary."""
+    model = small_model()
+    source, target = batch()
+    inputs, labels = teacher_forcing(target)
+    log_probabilities = model(source, inputs).log_softmax(-1)[labels != 0]
+    chosen = log_probabilities.gather(-1, labels[labels != 0][:, None])
+    expected = -(0.9 * chosen.mean() + 0.1 * log_probabilities.mean())
+    loss = translation_loss(model, source, target, smoothing=0.1)
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-12)

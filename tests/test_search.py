@@ -1,0 +1,279 @@
+"""Search finds what it should: cached like uncached, and a wide beam like trying everything."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers import DEVICES, as_target, copier, difference, ragged, small_config, small_model
+from unmasked import PRESETS, Transformer
+from unmasked.masks import padding_mask
+from unmasked.ranking import top_k
+from unmasked.search import EXTRA_LENGTH, beam, greedy
+from unmasked.special import BOS, EOS, PADDING
+from unmasked.stepping import Cached, column_major
+
+LENGTHS = [7, 4, 1, 6, 2]
+
+
+def untrained(preset=None, seed=0, **changes):
+    """A model whose greedy output is a surprise, and never ends."""
+    torch.manual_seed(seed)
+    return small_model(preset, embedding_std=1.0, output_bias=True, **changes)
+
+
+def copier_and_source():
+    torch.manual_seed(1)
+    return copier(), ragged(LENGTHS, 12)
+
+
+def log_probability(model, source, sentence):
+    """Of one whole sentence (its EOS included), without any search."""
+    target = torch.tensor([[BOS, *sentence]])
+    logits = model(source, target[:, :-1])
+    logits[..., PADDING] = -torch.inf
+    return float(logits.log_softmax(-1)[0].gather(-1, target[0, 1:, None]).sum().detach())
+
+
+def strip(tokens):
+    """Rows of tokens without their padding."""
+    return [[token for token in row if token != PADDING] for row in tokens.tolist()]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("drop_finished", [True, False])
+def test_greedy_takes_the_likeliest_token_each_time(preset, drop_finished):
+    model, source = untrained(preset), ragged(LENGTHS)
+    found = strip(greedy(model, source, 12, drop_finished=drop_finished))
+    for row, sentence in zip(source, found, strict=True):
+        only = row[row != 0][None]
+        for time, token in enumerate(sentence):
+            logits = model(only, torch.tensor([[BOS, *sentence[:time]]]))[0, -1]
+            logits[PADDING] = -torch.inf
+            assert int(logits.argmax()) == token
+        assert len(sentence) == 12 or sentence[-1] == EOS
+        assert EOS not in sentence[:-1]
+
+
+def assert_cached_equals_uncached(model, source):
+    slow = greedy(model, source, use_cache=False)
+    assert torch.equal(greedy(model, source), slow)
+    assert torch.equal(greedy(model, source, drop_finished=False), slow)
+    fast = beam(model, source, 4, n_best=3)
+    slow = beam(model, source, 4, n_best=3, use_cache=False)
+    assert torch.equal(fast.tokens, slow.tokens)
+    assert difference(fast.scores, slow.scores) < 1e-5
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_cached_equals_uncached_to_the_last_token(preset, device):
+    for seed in range(3):
+        model, source = untrained(preset, seed).to(device), ragged(LENGTHS).to(device)
+        assert_cached_equals_uncached(model, source)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_cached_equals_uncached_when_sentences_end(device):
+    model, _ = copier_and_source()
+    source = ragged(torch.randint(1, 8, (20,)).tolist(), 12)
+    assert_cached_equals_uncached(model.to(device), source.to(device))
+    model.cpu()
+
+
+def test_a_model_that_learned_to_copy_copies():
+    model, _ = copier_and_source()
+    source = ragged(torch.randint(1, 7, (50,)).tolist(), 12)
+    expected = strip(as_target(source)[:, 1:])
+    for found in (strip(greedy(model, source)), strip(beam(model, source, 4).tokens[:, 0])):
+        assert sum(a == b for a, b in zip(found, expected, strict=True)) >= 40
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
+def test_a_beam_that_keeps_every_beginning_finds_the_best_of_all_sentences(length_penalty):
+    """Three words, three steps: nine beginnings fit into a beam of twelve."""
+    model = untrained(target_vocab=12)
+    with torch.no_grad():
+        model.generator.bias[5:] = -1e9
+    source, limit, words = ragged([4, 2]), 3, [1, 3, 4]
+    found = beam(model, source, 12, limit, n_best=12, length_penalty=length_penalty)
+    for row, tokens, scores in zip(source, found.tokens, found.scores, strict=True):
+        every = []
+        for length in range(1, limit + 1):
+            for beginning in itertools.product(words, repeat=length - 1):
+                for end in [EOS] if length < limit else [EOS, *words]:
+                    sentence = [*beginning, end]
+                    score = log_probability(model, row[row != 0][None], sentence)
+                    every.append((score / ((5 + length) / 6) ** length_penalty, sentence))
+        every.sort(reverse=True)
+        assert strip(tokens) == [sentence for _, sentence in every[:12]]
+        assert scores.tolist() == pytest.approx([score for score, _ in every[:12]], rel=1e-4)
+
+
+@pytest.mark.parametrize("preset", [None, "source_reading"])
+def test_scores_are_the_log_probabilities_of_the_sentences(preset):
+    model, source = untrained(preset), ragged(LENGTHS)
+    result = beam(model, source, 4, 9, n_best=4, length_penalty=0.6)
+    assert (result.scores.diff(dim=1) <= 0).all()
+    for row, tokens, scores in zip(source, result.tokens, result.scores, strict=True):
+        sentences = strip(tokens)
+        assert len({tuple(sentence) for sentence in sentences}) == 4
+        for sentence, score in zip(sentences, scores.tolist(), strict=True):
+            penalty = ((5 + len(sentence)) / 6) ** 0.6
+            expected = log_probability(model, row[row != 0][None], sentence) / penalty
+            assert score == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_beam_of_one_is_greedy():
+    for model, source in (copier_and_source(), (untrained(), ragged(LENGTHS))):
+        assert torch.equal(beam(model, source, 1, 9).tokens[:, 0], greedy(model, source, 9))
+
+
+def test_a_wider_beam_never_scores_lower_here():
+    model, source = untrained(), ragged(LENGTHS)
+    narrow, wide = (beam(model, source, size, 9).scores for size in (1, 8))
+    assert (wide >= narrow - 1e-6).all()
+
+
+def test_a_sentence_is_translated_alike_alone_and_in_a_batch():
+    model, source = copier_and_source()
+    together = beam(model, source, 3, 9)
+    for row, tokens, score in zip(source, together.tokens, together.scores, strict=True):
+        alone = beam(model, row[row != 0][None], 3, 9)
+        assert strip(alone.tokens[0]) == strip(tokens)
+        assert difference(alone.scores[0], score) < 1e-5
+
+
+def test_where_fewer_hypotheses_exist_the_rest_is_empty():
+    model = untrained(target_vocab=4)
+    with torch.no_grad():
+        model.generator.bias[EOS] = 1e6  # nothing else is ever possible
+    result = beam(model, ragged([3]), 4, 1, n_best=4)
+    assert strip(result.tokens[0])[:1] == [[EOS]]
+    assert result.scores[0, 3] == -torch.inf
+    assert strip(result.tokens[0])[3] == []
+
+
+def test_finished_sentences_leave_the_batch(monkeypatch):
+    model, source = copier_and_source()
+    sizes = []
+    step = Cached.step
+
+    def counted(self, tokens, parents):
+        sizes.append(len(tokens))
+        return step(self, tokens, parents)
+
+    monkeypatch.setattr(Cached, "step", counted)
+    greedy(model, source, 40, drop_finished=False)
+    assert set(sizes) == {5}
+    sizes.clear()
+    greedy(model, source, 40)
+    assert sizes[0] == 5 > sizes[-1]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_maps_are_those_of_what_was_written(search):
+    model, source = untrained(), ragged(LENGTHS)
+    if search == "greedy":
+        tokens, maps = greedy(model, source, 9, need_weights=True)
+        assert torch.equal(tokens, greedy(model, source, 9))
+    else:
+        hypotheses = beam(model, source, 3, 9, n_best=2, need_weights=True)
+        tokens, maps = hypotheses.tokens[:, 0], hypotheses.maps
+    written = torch.cat([torch.full((5, 1), BOS), tokens[:, :-1]], dim=1)
+    _, expected = model(source, written, need_weights=True)
+    for ours, theirs in zip(maps, expected, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert difference(a, b) < 1e-12
+    assert maps.cross[0].shape == (5, 4, tokens.shape[1], 7)
+
+
+def test_the_default_limit_is_the_papers():
+    model = untrained()
+    with torch.no_grad():
+        model.generator.bias[EOS] = -1e6
+    assert greedy(model, ragged([3])).shape == (1, 3 + EXTRA_LENGTH)
+    learned = untrained(positions="learned", max_len=11)
+    with torch.no_grad():
+        learned.generator.bias[EOS] = -1e6
+    assert greedy(learned, ragged([3])).shape == (1, 11)
+
+
+def test_results_can_be_used_in_training_afterwards():
+    model, source = untrained(), ragged(LENGTHS)
+    for tokens in (greedy(model, source, 5), beam(model, source, 2, 5).tokens[:, 0]):
+        model(source, tokens).sum().backward()
+
+
+def test_the_model_is_left_as_it_was():
+    model = untrained(dropout=0.5)
+    model.train()
+    model.encoder.eval()
+    source = ragged(LENGTHS)
+    assert torch.equal(greedy(model, source, 5), greedy(model, source, 5))
+    assert model.training
+    assert model.decoder.layers[0].training
+    assert not model.encoder.training
+    weights = model.generator.weight
+    assert weights.is_contiguous()
+    assert weights.requires_grad
+
+
+def test_other_begin_and_end_tokens():
+    model, source = copier_and_source()
+    found = strip(greedy(model, source, eos=int(source[0, 2])))
+    assert found[0] == source[0, :3].tolist()
+    begun = greedy(model, source, 5, bos=5)
+    logits = model(source, torch.full((5, 1), 5))[:, 0]
+    assert torch.equal(begun[:, 0], logits[:, 1:].argmax(-1) + 1)
+
+
+def test_the_cache_is_never_reordered():
+    """Hypotheses change places in every step; their keys stay where they were written."""
+    model, source = untrained(), ragged([4])
+    stepper = Cached(model, source, 3, 5)
+    tokens = torch.full((1, 3), BOS)
+    with torch.no_grad():
+        stepper.step(tokens, torch.tensor([[0, 0, 0]]))
+        first = stepper.state.layers[0].past.keys.clone()
+        stepper.step(torch.tensor([[5, 6, 7]]), torch.tensor([[2, 0, 0]]))
+        stepper.step(torch.tensor([[8, 9, 4]]), torch.tensor([[1, 1, 0]]))
+    assert torch.equal(stepper.state.layers[0].past.keys[:, :, :3], first)
+    expected = [  # columns: three at the first step, three at the second, three at the third
+        [1, 0, 0, 0, 1, 0, 1, 0, 0],
+        [1, 0, 0, 0, 1, 0, 0, 1, 0],
+        [0, 0, 1, 1, 0, 0, 0, 0, 1],
+    ]
+    assert stepper.ancestors[0].int().tolist() == expected
+
+
+def test_no_mask_where_there_is_no_padding():
+    model = untrained()
+    assert Cached(model, ragged([4, 4]), 1, 5).mask is None
+    source = ragged([4, 3])
+    assert torch.equal(Cached(model, source, 1, 5).mask, padding_mask(source))
+
+
+@given(
+    rows=st.integers(1, 3),
+    length=st.integers(10, 3000),
+    k=st.integers(1, 10),
+    block=st.sampled_from([4, 32]),
+)
+def test_top_k_by_blocks_is_top_k(rows, length, k, block):
+    x = torch.randn(rows, length)
+    values, indices = top_k(x, k, block)
+    assert torch.equal(values, x.topk(k).values)
+    assert torch.equal(x.gather(-1, indices), values)
+
+
+def test_column_major_copies_hold_the_same_numbers():
+    model = Transformer(small_config(feed_forward="conv"))
+    copy = column_major(model.decoder)
+    for a, b in zip(model.decoder.parameters(), copy.parameters(), strict=True):
+        assert torch.equal(a, b)
+        assert a.data_ptr() != b.data_ptr()
+    assert copy.layers[0].self_attention.query.weight.stride() == (1, 16)
