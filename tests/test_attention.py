@@ -103,6 +103,24 @@ def test_float16_survives_scores_that_a_plain_product_would_not():
     assert weights[0, 0, 1].tolist() == [0.5, 0.5]
 
 
+def test_float16_scores_beyond_its_range_give_the_same_either_way():
+    q = torch.full((1, 1, 2, 64), 100.0, dtype=torch.float16)  # scores of 80,000
+    v = torch.randn(1, 1, 2, 64).half()
+    output, weights = attention(q, q, v, need_weights=True)
+    assert weights.dtype == torch.float16
+    assert difference(output, attention(q, q, v)) < 4e-3
+    with torch.autocast("cpu", torch.float16):
+        assert attention(q, q, v, need_weights=True)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("mask", [torch.tensor(True), torch.tensor([True, True, False])])
+def test_masks_of_low_rank_broadcast_too(mask):
+    q, k, v = heads(2, 2, 3, 3, 4)
+    expected = by_hand(q, k, v, mask.expand(2, 2, 3, 3))
+    assert difference(attention(q, k, v, mask), expected) < 1e-12
+    assert difference(attention(q, k, v, mask, need_weights=True)[0], expected) < 1e-12
+
+
 def test_the_scale_can_be_replaced():
     q, k, v = heads(1, 1, 3, 3, 4)
     for need_weights in (False, True):

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -9,6 +10,7 @@ from unmasked.data.batching import batches_by_tokens, pad
 def test_padding_fills_up_on_the_right():
     assert pad([[5, 6, 7], [8], [9, 9]]).tolist() == [[5, 6, 7], [8, 0, 0], [9, 9, 0]]
     assert pad([[5]]).dtype == torch.int64
+    assert pad([torch.tensor([5, 6]), np.array([7])]).tolist() == [[5, 6], [7, 0]]
 
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=200), room=st.integers(40, 300))
@@ -44,3 +46,5 @@ def test_what_is_refused():
         pad([[3], []])
     with pytest.raises(ValueError, match=r"sentences: expected .* got none"):
         pad([])
+    with pytest.raises(ValueError, match="sentences: expected whole numbers, got fractions"):
+        pad([[1.5, 2.0]])

@@ -32,7 +32,7 @@ def test_rows_can_be_dropped():
     cache = KeyValueCache(capacity=4)
     cache.append(keys, keys)
     cache.select(torch.tensor([True, False, True]))
-    assert torch.equal(cache.keys, keys[[0, 2]])
+    assert torch.equal(cache.read()[0], keys[[0, 2]])
     k, _ = cache.append(keys[[0, 2]], keys[[0, 2]])
     assert torch.equal(k, keys[[0, 2]].repeat(1, 1, 2, 1))
 
@@ -52,3 +52,24 @@ def test_a_fixed_cache_projects_the_memory_once(monkeypatch):
     for _ in range(3):
         assert torch.equal(module(x, key=memory, cache=cache), module(x, key=memory))
     assert len(calls) == 1 + 3  # once for the cache, three times without
+
+
+def test_gradients_flow_through_what_is_remembered():
+    keys = torch.randn(1, 2, 6, 4, dtype=torch.float64, requires_grad=True)
+    cache = KeyValueCache(capacity=2)
+    total = 0
+    for time in range(6):
+        k, v = cache.append(keys[:, :, time : time + 1], 2 * keys[:, :, time : time + 1])
+        total = total + (k * v).sum()
+    total.backward()
+    times = torch.arange(6, 0, -1).double()[:, None]  # the first is part of six sums
+    assert torch.allclose(keys.grad, 4 * keys.detach() * times)
+
+
+def test_what_began_with_gradients_goes_on_without_them():
+    keys = torch.randn(1, 1, 3, 4, requires_grad=True)
+    cache = KeyValueCache(capacity=8)
+    cache.append(keys, keys)
+    with torch.no_grad():
+        k, _ = cache.append(keys[:, :, :1], keys[:, :, :1])
+    assert torch.equal(k, torch.cat([keys, keys[:, :, :1]], dim=2))

@@ -28,6 +28,12 @@ def test_every_size_and_every_layout(shape):
     assert set(y.unique().tolist()) <= {0.0, 2.0}
 
 
+def test_dropping_nearly_everything_is_still_a_number():
+    mask = keep_mask(torch.empty(1_000_000), 0.9999999)
+    assert mask.isfinite().all()
+    assert (mask > 0).sum() < 100
+
+
 def test_neighbours_are_independent():
     dropped = (keep_mask(torch.empty(1_000_000), 0.5) == 0).double()
     for distance in (1, 2, 3, 4, 8):

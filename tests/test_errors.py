@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -30,11 +31,29 @@ def config(**changes):
     return lambda: small_config(**changes)
 
 
+def other_batch():
+    state = MODEL.start()
+    MODEL.decode(TARGET, MEMORY, source_mask=None, state=state)
+    MODEL.decode(TARGET[:1], MEMORY[:1], source_mask=None, state=state)
+
+
+def other_heads():
+    cache = KeyValueCache()
+    cache.append(Q, Q)
+    cache.append(Q[:1], Q[:1])
+
+
+def last_label(token):
+    target = TARGET.clone()
+    target[0, -1] = token
+    return target
+
+
 CASES = [
     # --- tokens
     (
         lambda: MODEL(SOURCE[0], TARGET),
-        "tokens: expected rank 2, [batch, length], got shape [4]; "
+        "source: expected rank 2, [batch, length], got shape [4]; "
         "a single sentence needs a batch dimension too: tokens.unsqueeze(0)",
     ),
     (
@@ -63,7 +82,7 @@ CASES = [
     ),
     (
         lambda: MODEL(SOURCE[:0], TARGET[:0]),
-        "tokens: expected at least one row and one token, got shape [0, 4]; "
+        "source: expected at least one row and one token, got shape [0, 4]; "
         "drop empty batches and give empty sentences at least one token",
     ),
     (
@@ -108,7 +127,75 @@ CASES = [
     ),
     (
         lambda: Decoder(LayerConfig(d_model=8, n_heads=2), 1)(X, X[:1]),
-        "memory: expected a batch of 2, got 1; encode the same sentences that are decoded",
+        "memory: expected a batch of 2, got 1; both sides must hold the same sentences",
+    ),
+    (
+        lambda: HEADS(X, key=X[:1]),
+        "key: expected a batch of 2, got 1; both sides must hold the same sentences",
+    ),
+    (lambda: HEADS(None), "query: expected a Tensor, got NoneType; pass one"),
+    (
+        lambda: MODEL.decode(TARGET, MEMORY[0], source_mask=None),
+        "memory: expected rank 3, [batch, length, 16], got shape [4, 16]; "
+        "add the missing dimension with .unsqueeze, or pass tokens through the embedding",
+    ),
+    (
+        lambda: MODEL(SOURCE, TARGET, source_mask=torch.ones(2, 5).bool()),
+        "source_mask: expected a shape that broadcasts to the scores' [2, 4, 4, 4], got [2, 5]; "
+        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
+    ),
+    (
+        lambda: MODEL(SOURCE, TARGET, target_mask=torch.ones(3, 3)),
+        "target_mask: expected a boolean tensor, got torch.float32; "
+        "True means 'may attend': see masks.from_ones, from_blocked and from_additive",
+    ),
+    (
+        lambda: MODEL.decode(TARGET, MEMORY, source_mask=torch.ones(2, 1, 1, 3).bool()),
+        "source_mask: expected a shape that broadcasts to the scores' [2, 4, 3, 4], "
+        "got [2, 1, 1, 3]; "
+        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
+    ),
+    (
+        lambda: other_batch(),
+        "state: expected a batch of 1, got 2; begin with a new state for other sentences",
+    ),
+    (
+        lambda: MODEL.decode(
+            TARGET, MEMORY, source_mask=None, state=small_model(n_layers=3).start()
+        ),
+        "state: expected 2 layers, got 3; begin with this model's start()",
+    ),
+    (
+        lambda: translation_loss(MODEL, SOURCE[:1], TARGET, packed=True),
+        "target: expected a batch of 1, got 2; give each source sentence one target",
+    ),
+    (
+        lambda: translation_loss(MODEL, SOURCE, TARGET * torch.tensor([1, 0, 0])),
+        "target: expected at least one label, got padding only; "
+        "a target needs a word or an EOS after its BOS",
+    ),
+    (
+        lambda: translation_loss(MODEL, SOURCE, TARGET * torch.tensor([1, 0, 1]), packed=True),
+        "target: expected its real labels first in every row, got padding before one; "
+        "pad on the right, or use packed=False",
+    ),
+    (
+        lambda: translation_loss(MODEL, 0 * SOURCE, TARGET, packed=True),
+        "source: expected at least one real token, got padding only; leave the batch out",
+    ),
+    (
+        lambda: translation_loss(MODEL, SOURCE, last_label(99), packed=True),
+        "target: expected tokens from 0 to 22, got token 99; "
+        "enlarge the vocabulary in the configuration, or map unknown words to a known token",
+    ),
+    (
+        lambda: translation_loss(None, SOURCE, TARGET),
+        "model: expected a Transformer, got NoneType; pass one",
+    ),
+    (
+        lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"),
+        "smoothing: expected a probability in [0, 1), got 'much'; "
+        "1 would drop everything, so stay below it",
     ),
     # --- attention
     (
@@ -128,8 +215,22 @@ CASES = [
         "vector: expected shape [4], got [5]; it weighs the columns of query + key",
     ),
     (
-        lambda: KeyValueCache().keys,
+        lambda: KeyValueCache().read(),
         "cache: expected keys and values to read, got an empty cache; append keys and values first",
+    ),
+    (
+        lambda: other_heads(),
+        "keys: expected [batch, heads] = [2, 2] as in the cache, got [1, 2]; "
+        "begin a new cache for other sentences",
+    ),
+    (
+        lambda: attention(Q, Q, Q, dropout=1.5),
+        "dropout: expected a probability in [0, 1), got 1.5; "
+        "1 would drop everything, so stay below it",
+    ),
+    (
+        lambda: MultiHeadAttention(8, 2, key_width=0),
+        "key_width: expected a whole number of at least 1, got 0; pass 1 or more",
     ),
     (
         lambda: KeyValueCache(0),
@@ -190,8 +291,10 @@ CASES = [
     ),
     (
         lambda: masks.to_additive(torch.tensor([1.0])),
-        "mask: expected a boolean tensor, got torch.float32; True means 'may attend'",
+        "mask: expected a boolean tensor, got torch.float32; "
+        "True means 'may attend': see masks.from_ones, from_blocked and from_additive",
     ),
+    (lambda: masks.from_ones([1, 0]), "ones: expected a Tensor, got list; pass one"),
     # --- positions
     (
         lambda: shift_matrix(5, 1),
@@ -260,6 +363,32 @@ CASES = [
         "1 would drop everything, so stay below it",
     ),
     (
+        config(norm_eps=-1.0),
+        "norm_eps: expected a number from 1e-30 to 1, got -1.0; PyTorch's own is 1e-5",
+    ),
+    (
+        config(embedding_std=-1.0),
+        "embedding_std: expected 0 or more, got -1.0; None stands for Glorot's bound",
+    ),
+    (config(bias="no"), "bias: expected True or False, got 'no'; choose one of these"),
+    (
+        config(tie_embeddings=1),
+        "tie_embeddings: expected False or True or 'output', got 1; choose one of these",
+    ),
+    (
+        config(dropout=None),
+        "dropout: expected a probability in [0, 1), got None; "
+        "1 would drop everything, so stay below it",
+    ),
+    (
+        lambda: Transformer(LayerConfig()),
+        "config: expected a TransformerConfig, got LayerConfig; pass one",
+    ),
+    (
+        lambda: Decoder(None, 1),
+        "config: expected a LayerConfig, got NoneType; pass one",
+    ),
+    (
         config(n_layers=0),
         "n_layers: expected a whole number of at least 1, got 0; pass 1 or more",
     ),
@@ -305,8 +434,26 @@ CASES = [
     ),
     (
         lambda: beam(MODEL, SOURCE, 2, length_penalty=-1.0),
-        "length_penalty: expected 0 or more, got -1.0; "
+        "length_penalty: expected a number from 0 to 10, got -1.0; "
         "0 compares plain log-probabilities, more favours longer sentences",
+    ),
+    (
+        lambda: beam(MODEL, SOURCE, 2, length_penalty=float("nan")),
+        "length_penalty: expected a number from 0 to 10, got nan; "
+        "0 compares plain log-probabilities, more favours longer sentences",
+    ),
+    (
+        lambda: greedy(MODEL.config, SOURCE),
+        "model: expected a Transformer, got TransformerConfig; pass one",
+    ),
+    (
+        lambda: greedy(MODEL, SOURCE, eos=1.5),
+        "eos: expected a whole number of at least 0, got 1.5; pass 0 or more",
+    ),
+    (
+        lambda: greedy(LEARNED, SOURCE, 5),
+        "max_new_tokens: expected at most max_len=4, got 5; "
+        "there are no learned positions beyond it",
     ),
 ]
 
@@ -334,3 +481,16 @@ def test_nothing_is_positional_that_could_be_swapped():
         TransformerConfig(10, 10)
     with pytest.raises(TypeError):
         Transformer(small_config())(SOURCE, TARGET, None)
+
+
+def test_a_refused_mask_leaves_the_state_as_it_was():
+    state = MODEL.start()
+    with pytest.raises(ValueError, match="source_mask"):
+        MODEL.decode(TARGET, MEMORY, source_mask=torch.ones(9).bool(), state=state)
+    assert state.length == 0
+    MODEL.decode(TARGET, MEMORY, source_mask=None, state=state)
+    assert state.length == 3
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    assert small_config(d_model=np.int64(16)).d_model == 16

@@ -205,6 +205,10 @@ def test_conversion_copies():
     assert torch.equal(theirs.encoder.layers[0].linear1.weight, before)
 
 
+def norms_of(layer):
+    return [layer.norm1, layer.norm2]
+
+
 def bad_module(change):
     theirs = nn.Transformer(16, 4, 2, 2, 24, 0.0, batch_first=True)
     change(theirs)
@@ -228,8 +232,30 @@ def bad_module(change):
             "module: expected attention without add_bias_kv",
         ),
         (
-            lambda m: setattr(m.encoder.layers[1].norm1, "eps", 0.1),
+            lambda m: [
+                setattr(m.encoder.layers[1], f"norm{i}", nn.LayerNorm(16, 0.1)) for i in (1, 2)
+            ],
             "module: expected layers that are all alike",
+        ),
+        (
+            lambda m: setattr(m.encoder.layers[1].norm2, "eps", 0.1),
+            "module: expected LayerNorms with weights and one epsilon",
+        ),
+        (
+            lambda m: setattr(m.decoder, "norm", nn.LayerNorm(16, 0.1)),
+            "module: expected LayerNorms with weights and one epsilon",
+        ),
+        (
+            lambda m: setattr(m.decoder, "norm", nn.LayerNorm(16, elementwise_affine=False)),
+            "module: expected LayerNorms with weights and one epsilon",
+        ),
+        (
+            lambda m: setattr(m.decoder.layers[0].dropout2, "p", 0.5),
+            "module: expected one dropout on all sublayers",
+        ),
+        (
+            lambda m: setattr(m, "encoder", nn.Identity()),
+            "module: expected stacks of PyTorch, TransformerEncoder, got Identity",
         ),
     ],
 )
@@ -264,11 +290,42 @@ def test_other_arguments_that_are_refused():
         from_torch(theirs, small_config(), source_vocab=5)
     with pytest.raises(ValueError, match=r"linear1\.weight: expected shape"):
         from_torch(theirs, small_config(d_ff=32))
+    with pytest.raises(ValueError, match="config: expected a TransformerConfig, got str"):
+        from_torch(theirs, "base")
+    with pytest.raises(ValueError, match=r"options: expected none, got \['dropout'\]; a part says"):
+        from_torch(theirs.encoder.layers[0], dropout=0.5)
     for convert in (to_torch, from_torch):
-        with pytest.raises(ValueError, match=r"module: expected .* got Linear"):
-            convert(nn.Linear(2, 2))
+        for nothing in (nn.Linear(2, 2), nn.ReLU(), None):
+            with pytest.raises(ValueError, match=r"module: expected .* got"):
+                convert(nothing)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("n_heads", 2), ("norm", "pre"), ("activation", "gelu"), ("norm_eps", 0.5), ("n_layers", 1)],
+)
+def test_options_cannot_contradict_the_module(option, value):
+    with pytest.raises(ValueError, match=rf"config\.{option}: expected .* as in the module"):
+        from_torch(to_torch(small_model()), source_vocab=5, target_vocab=5, **{option: value})
+
+
+def test_epsilon_and_mode_go_along():
+    model = small_model(norm_eps=0.1, final_norm=True)
+    theirs = to_torch(model)
+    assert theirs.decoder.norm.eps == theirs.decoder.layers[0].norm3.eps == 0.1
+    assert not from_torch(theirs, model.config).training
+    assert from_torch(theirs.train(), model.config).training
+
+
+def test_shapes_can_be_converted_without_memory():
+    with torch.device("meta"):
+        model = Transformer(small_config("source_reading"))
+    assert next(from_torch(to_torch(model), model.config).parameters()).is_meta
 
 
 def test_an_activation_may_be_a_module():
     theirs = nn.TransformerEncoderLayer(16, 4, 24, 0.0, activation=nn.GELU(), batch_first=True)
     assert from_torch(theirs).config.activation == "gelu"
+    other = nn.TransformerEncoderLayer(16, 4, 24, 0.0, activation=nn.GELU("tanh"), batch_first=True)
+    with pytest.raises(ValueError, match="module: expected the activation relu or gelu, got GELU"):
+        from_torch(other)

@@ -47,11 +47,32 @@ def trained(model):
     return [p for n, p in model.named_parameters() if tied or not n.startswith("generator")]
 
 
-def test_packed_dropout_is_applied_everywhere():
-    model = small_model(dropout=0.3).train()
+@pytest.mark.parametrize("part", ["embedding", "attention", "feed_forward", "residual"])
+def test_packed_dropout_is_applied_in_every_place(part):
+    """Each place alone drops something, in the packed version as in the padded one."""
+    model = small_model(dropout=0.0).train()
+    layer = model.decoder.layers[1]
+    if part == "attention":
+        layer.cross_attention.dropout = 0.5
+    else:
+        module = {
+            "embedding": model.target_embedding,
+            "feed_forward": layer.feed_forward,
+            "residual": layer.cross_residual,
+        }[part]
+        module.dropout.p = 0.5
     source, target = batch()
-    losses = {translation_loss(model, source, target, packed=True).item() for _ in range(5)}
-    assert len(losses) == 5
+    for packed in (False, True):
+        losses = {translation_loss(model, source, target, packed=packed).item() for _ in range(5)}
+        assert len(losses) == 5
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_tokens_of_32_bits_do(packed):
+    model = small_model()
+    source, target = batch()
+    expected = translation_loss(model, source, target, packed=packed)
+    assert torch.equal(translation_loss(model, source.int(), target.int(), packed=packed), expected)
 
 
 @pytest.mark.parametrize("packed", [False, True])

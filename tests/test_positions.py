@@ -62,3 +62,11 @@ def test_learned_positions_are_added_and_trained():
     positions(x).sum().backward()
     assert positions.table.grad[:3].eq(2).all()
     assert positions.table.grad[3:].eq(0).all()
+
+
+def test_the_table_is_made_anew_for_another_precision_or_device():
+    exact = sinusoids(0, 100, 6)
+    positions = SinusoidalPositions(6, max_len=100)
+    assert torch.equal(positions.bfloat16().double().table, exact)
+    emptied = SinusoidalPositions(6, max_len=100).to("meta").to_empty(device="cpu")
+    assert torch.equal(emptied.table, exact.float())

@@ -4,16 +4,18 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
-from helpers import DEVICES, as_target, copier, difference, ragged, small_config, small_model
-from unmasked import PRESETS, Transformer
+from helpers import DEVICES, as_target, copier, difference, ragged, small_model
+from unmasked import PRESETS
 from unmasked.masks import padding_mask
 from unmasked.ranking import top_k
 from unmasked.search import EXTRA_LENGTH, beam, greedy
 from unmasked.special import BOS, EOS, PADDING
-from unmasked.stepping import Cached, column_major
+from unmasked.step_decoder import StepDecoder
+from unmasked.stepping import Cached
 
 LENGTHS = [7, 4, 1, 6, 2]
 
@@ -238,10 +240,10 @@ def test_the_cache_is_never_reordered():
     tokens = torch.full((1, 3), BOS)
     with torch.no_grad():
         stepper.step(tokens, torch.tensor([[0, 0, 0]]))
-        first = stepper.state.layers[0].past.keys.clone()
+        first = stepper.state.layers[0].past.read()[0].clone()
         stepper.step(torch.tensor([[5, 6, 7]]), torch.tensor([[2, 0, 0]]))
         stepper.step(torch.tensor([[8, 9, 4]]), torch.tensor([[1, 1, 0]]))
-    assert torch.equal(stepper.state.layers[0].past.keys[:, :, :3], first)
+    assert torch.equal(stepper.state.layers[0].past.read()[0][:, :, :3], first)
     expected = [  # columns: three at the first step, three at the second, three at the third
         [1, 0, 0, 0, 1, 0, 1, 0, 0],
         [1, 0, 0, 0, 1, 0, 0, 1, 0],
@@ -270,10 +272,110 @@ def test_top_k_by_blocks_is_top_k(rows, length, k, block):
     assert torch.equal(x.gather(-1, indices), values)
 
 
-def test_column_major_copies_hold_the_same_numbers():
-    model = Transformer(small_config(feed_forward="conv"))
-    copy = column_major(model.decoder)
-    for a, b in zip(model.decoder.parameters(), copy.parameters(), strict=True):
-        assert torch.equal(a, b)
-        assert a.data_ptr() != b.data_ptr()
-    assert copy.layers[0].self_attention.query.weight.stride() == (1, 16)
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("column_major", [False, True])
+def test_the_step_decoder_computes_what_the_decoder_computes(preset, column_major):
+    model = small_model(preset, output_bias=True)
+    source = ragged(LENGTHS)
+    mask, memory = padding_mask(source), model.encode(source)
+    steps = StepDecoder(model.decoder, model.generator, column_major=column_major)
+    assert steps.layers[0].expand[0].is_contiguous() != column_major
+    plain, fast = model.start(), model.start()
+    with torch.no_grad():
+        steps.remember(memory, fast)
+        for _ in range(3):
+            x = torch.randn(5, 1, 16).double()
+            expected = model.decoder(x, memory, memory_mask=mask, state=plain)
+            assert difference(steps(x, None, mask, fast), model.generator(expected)) < 1e-12
+
+
+def test_hooks_are_heard_while_searching():
+    model, source = copier_and_source()
+    expected, heard = greedy(model, source), []
+    layer = model.decoder.layers[0].feed_forward
+    handle = layer.register_forward_hook(lambda *_: heard.append(1))
+    assert torch.equal(greedy(model, source), expected)
+    handle.remove()
+    assert len(heard) == expected.shape[1]
+
+
+def test_parts_of_another_making_are_used_as_they_are():
+    model, source = untrained(), ragged(LENGTHS)
+
+    class Louder(nn.Linear):
+        def forward(self, x):
+            return 3 * super().forward(x)
+
+    louder = Louder(16, 16).double()
+    model.decoder.layers[1].self_attention.output = louder
+    assert torch.equal(greedy(model, source, 9), greedy(model, source, 9, use_cache=False))
+
+
+def test_a_sentence_of_nothing_but_padding_is_searched_like_any_other():
+    model, source = untrained(), ragged(LENGTHS)
+    source[1] = 0
+    assert_cached_equals_uncached(model, source)
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_tokens_of_32_bits_do(use_cache):
+    model, source = copier_and_source()
+    expected = greedy(model, source)
+    assert torch.equal(greedy(model, source.int(), use_cache=use_cache), expected)
+    tokens = beam(model, source.int(), 3, use_cache=use_cache).tokens
+    assert torch.equal(tokens, beam(model, source, 3).tokens)
+
+
+def plain_beam(model, source, width, limit, n_best, length_penalty):
+    """Beam search as one would write it down: lists, one sentence, no stopping early."""
+    memory, alive, finished = model.encode(source), [(0.0, ())], []
+    for time in range(1, limit + 1):
+        target = torch.tensor([[BOS, *sentence] for _, sentence in alive])
+        every = memory.expand(len(alive), -1, -1)
+        logits = model.generator(model.decode(target, every, source_mask=None)[:, -1])
+        logits[:, PADDING] = -torch.inf
+        scores = logits.log_softmax(-1)
+        candidates = sorted(
+            (
+                (total + float(scores[i, token]), (*sentence, token))
+                for i, (total, sentence) in enumerate(alive)
+                for token in range(1, scores.shape[1])
+            ),
+            key=lambda candidate: -candidate[0],
+        )[: 2 * width]
+        for total, sentence in candidates[:width]:
+            if sentence[-1] == EOS or time == limit:
+                finished.append((total / ((5 + time) / 6) ** length_penalty, sentence))
+        alive = [(t, sentence) for t, sentence in candidates if sentence[-1] != EOS][:width]
+        if not alive:
+            break
+    return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:n_best]
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    vocabulary=st.sampled_from([3, 4, 5, 9, 23]),
+    width=st.integers(1, 6),
+    limit=st.integers(1, 8),
+    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 5.0]),
+    end=st.sampled_from([-1.0, 0.0, 2.0, 4.0]),
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+)
+def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, length_penalty, end, lengths):
+    width = min(width, vocabulary)
+    n_best = 1 + seed % width
+    model = untrained(seed=seed, target_vocab=vocabulary, n_layers=1)
+    with torch.no_grad():
+        model.generator.bias[EOS] += end
+        source = ragged(lengths)
+        found = beam(model, source, width, limit, n_best=n_best, length_penalty=length_penalty)
+        for row, tokens, scores in zip(source, found.tokens, found.scores, strict=True):
+            only = row[row != 0][None]
+            expected = plain_beam(model, only, width, limit, n_best, length_penalty)
+            real = scores.isfinite()
+            assert int(real.sum()) == len(expected)
+            assert scores[real].tolist() == pytest.approx([s for s, _ in expected], abs=1e-4)
+            gaps = [a[0] - b[0] for a, b in itertools.pairwise(expected)]
+            if min(gaps, default=1.0) > 1e-4:  # no ties
+                assert strip(tokens[real]) == [list(sentence) for _, sentence in expected]

@@ -141,6 +141,22 @@ def test_tied_means_the_same_storage(tie, same):
     assert (model.generator.weight is model.target_embedding.tokens.weight) == bool(same[1])
 
 
+@pytest.mark.parametrize("tie", ["output", True])
+@pytest.mark.parametrize("assign", [False, True])
+def test_ties_survive_being_built_on_the_meta_device(tie, assign):
+    original = small_model(tie_embeddings=tie)
+    with torch.device("meta"):
+        model = Transformer(original.config)
+    if not assign:
+        model.to_empty(device="cpu")
+    model.load_state_dict(original.float().state_dict(), assign=assign)
+    assert model.generator.weight is model.target_embedding.tokens.weight
+    assert model.count_parameters() == original.count_parameters()
+    if not assign:
+        source, target = batch()
+        assert torch.equal(model.eval()(source, target), original(source, target))
+
+
 def test_output_tying_allows_two_vocabularies():
     config = small_config(tie_embeddings="output", source_vocab=11)
     model = Transformer(config).double()
@@ -165,6 +181,7 @@ def test_glorot_initialisation():
             bound = math.sqrt(6 / sum(parameter.shape))
             assert parameter.abs().max() <= bound, name
             assert parameter.abs().max() > 0.9 * bound, name
+    assert Transformer(small_config(embedding_std=0.0)).source_embedding.tokens.weight.eq(0).all()
     normal = Transformer(small_config(embedding_std=0.25, source_vocab=4000))
     deviation = normal.source_embedding.tokens.weight.detach().std()
     assert deviation == pytest.approx(0.25, rel=0.02)
@@ -260,6 +277,49 @@ def test_compiles_without_a_graph_break(need_weights, training):
     assert logits.shape == (3, 6, VOCABULARY)
     if not training:
         assert difference(logits, model(source, target)) < 1e-12
+
+
+def test_steps_compile_without_a_graph_break():
+    model = small_model()
+    source, target = batch()
+    memory = model.encode(source).detach()
+
+    def step(tokens, state):
+        return model.decode(tokens, memory, source_mask=padding_mask(source), state=state)
+
+    compiled = torch.compile(step, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        plain, state = model.start(), model.start()
+        for time in range(3):
+            piece = target[:, time : time + 1]
+            assert difference(compiled(piece, state), step(piece, plain)) < 1e-12
+
+
+def test_gradients_flow_through_the_steps():
+    model = small_model()
+    source, target = batch()
+    mask = padding_mask(source)
+    whole = model.decode(target, model.encode(source), source_mask=mask)
+    expected = torch.autograd.grad(whole.square().sum(), model.encoder.parameters())
+    state, memory = model.start(), model.encode(source)
+    steps = [
+        model.decode(target[:, t : t + 1], memory, source_mask=mask, state=state) for t in range(6)
+    ]
+    found = torch.autograd.grad(torch.cat(steps, 1).square().sum(), model.encoder.parameters())
+    for a, b in zip(expected, found, strict=True):
+        assert difference(a, b) < 1e-9
+
+
+def test_rows_can_leave_between_steps():
+    model = small_model()
+    source, target = batch()
+    mask, state, rows = padding_mask(source), model.start(), torch.tensor([0, 2])
+    memory = model.encode(source)
+    whole = model.decode(target, memory, source_mask=mask)
+    model.decode(target[:, :3], memory, source_mask=mask, state=state)
+    state.select(rows)
+    rest = model.decode(target[rows, 3:], memory[rows], source_mask=mask[rows], state=state)
+    assert difference(rest, whole[rows, 3:]) < 1e-12
 
 
 def test_works_on_whichever_device_its_inputs_are_on():

@@ -14,7 +14,15 @@ from torch.nn import functional as F
 
 from .cache import KeyValueCache
 from .dropout import dropout as drop
-from .validation import check_at_least, check_mask, check_probability, check_vectors, invalid, shape
+from .validation import (
+    check_at_least,
+    check_mask,
+    check_probability,
+    check_type,
+    check_vectors,
+    invalid,
+    shape,
+)
 
 W = TypeVar("W")
 
@@ -23,7 +31,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Scores → weights: rows sum to one, or to zero where nothing may be attended to."""
     if mask is None:
         return scores.softmax(-1)
-    check_mask(mask, scores.shape)
+    check_mask("mask", mask, scores.shape)
     lowest = torch.finfo(scores.dtype).min  # finite: a row of minus infinities would become NaN
     return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
 
@@ -66,13 +74,22 @@ def attention(
     `scale` replaces 1/√K. A query that may attend to nothing gets zeros.
     """
     check_heads(query, key, value)
+    check_probability("dropout", dropout)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     # The fused kernels of a CPU have no dropout: PyTorch would take the long way round as well.
     if not need_weights and not (dropout and query.device.type == "cpu"):
         return fused_attention(query, key, value, mask, dropout, scale)
-    weights = masked_softmax((query * scale) @ key.transpose(-2, -1), mask)
+    weights = masked_softmax(scaled_scores(query, key, scale), mask).to(value.dtype)
     output = drop(weights, dropout) @ value
     return (output, weights) if need_weights else output
+
+
+def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
+    """query keyᵀ · scale: [..., Q, S]. From float16 in float32: a score may exceed 65,504."""
+    if query.dtype != torch.float16:
+        return (query * scale) @ key.transpose(-2, -1)
+    with torch.autocast(query.device.type, enabled=False):
+        return (query.float() * scale) @ key.float().transpose(-2, -1)
 
 
 def fused_attention(
@@ -81,7 +98,8 @@ def fused_attention(
     """The same through PyTorch's kernels, which never store the [Q, S] weights."""
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
-    check_mask(mask, (*query.shape[:-1], key.shape[-2]))
+    check_mask("mask", mask, (*query.shape[:-1], key.shape[-2]))
+    mask = mask.view(1, -1) if mask.dim() < 2 else mask
     # Kernels differ in what they do with rows that see nothing, so none of them gets to see one.
     sees = mask.any(-1, keepdim=True)
     output = F.scaled_dot_product_attention(
@@ -114,6 +132,7 @@ def pair(result: Tensor | tuple[Tensor, W]) -> tuple[Tensor, W | None]:
 
 def check_heads(query: Tensor, key: Tensor, value: Tensor) -> None:
     for name, x in (("query", query), ("key", key), ("value", value)):
+        check_type(name, x, Tensor)
         if x.dim() < 2:
             raise invalid(name, "rank 2 or more, [..., length, width]", shape(x), "add a dimension")
     if query.shape[-1] != key.shape[-1]:
@@ -148,10 +167,14 @@ class MultiHeadAttention(nn.Module):
         if d_model % n_heads:
             fix = "every head takes an equal share of the width"
             raise invalid("n_heads", f"a divisor of d_model={d_model}", n_heads, fix)
+        key_width = d_model if key_width is None else key_width
+        value_width = d_model if value_width is None else value_width
+        check_at_least("key_width", key_width, 1)
+        check_at_least("value_width", value_width, 1)
         self.d_model, self.n_heads, self.dropout = d_model, n_heads, dropout
         self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key = nn.Linear(key_width or d_model, d_model, bias=bias)
-        self.value = nn.Linear(value_width or d_model, d_model, bias=bias)
+        self.key = nn.Linear(key_width, d_model, bias=bias)
+        self.value = nn.Linear(value_width, d_model, bias=bias)
         self.output = nn.Linear(d_model, d_model, bias=bias)
 
     def forward(
@@ -167,9 +190,10 @@ class MultiHeadAttention(nn.Module):
         check_vectors("query", query, self.d_model)
         q = self.split(self.query(query))  # [B, H, Q, K]
         if cache is not None and cache.filled:
-            k, v = cache.keys, cache.values
+            k, v = cache.read()
         else:
-            k, v = self.keys_and_values(query if key is None else key, value)
+            key = query if key is None else key
+            k, v = self.keys_and_values(key, key if value is None else value, len(query))
             if cache is not None:
                 k, v = cache.append(k, v)
         dropout = self.dropout if self.training else 0.0
@@ -179,11 +203,10 @@ class MultiHeadAttention(nn.Module):
         attended, weights = attention(q, k, v, mask, need_weights=True, dropout=dropout)
         return self.output(self.merge(attended)), weights
 
-    def keys_and_values(self, key: Tensor, value: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def keys_and_values(self, key: Tensor, value: Tensor, batch: int) -> tuple[Tensor, Tensor]:
         """Projected and split over the heads: twice [B, H, S, K]."""
-        value = key if value is None else value
-        check_vectors("key", key, self.key.in_features)
-        check_vectors("value", value, self.value.in_features)
+        check_vectors("key", key, self.key.in_features, batch)
+        check_vectors("value", value, self.value.in_features, batch)
         return self.split(self.key(key)), self.split(self.value(value))
 
     def split(self, x: Tensor) -> Tensor:  # [B, S, D] → [B, H, S, K]

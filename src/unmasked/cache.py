@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from .validation import check_at_least, invalid
@@ -20,19 +21,12 @@ class KeyValueCache:
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 
-    @property
-    def keys(self) -> Tensor:
-        return self._read(self._keys)
-
-    @property
-    def values(self) -> Tensor:
-        return self._read(self._values)
-
-    def _read(self, store: Tensor | None) -> Tensor:
-        if store is None:
+    def read(self) -> tuple[Tensor, Tensor]:
+        """All keys and values, twice [B, H, length, K]."""
+        if self._keys is None or self._values is None:
             fix = "append keys and values first"
             raise invalid("cache", "keys and values to read", "an empty cache", fix)
-        return store[:, :, : self.length]  # [B, H, length, K]
+        return self._keys[:, :, : self.length], self._values[:, :, : self.length]
 
     @property
     def filled(self) -> bool:
@@ -40,26 +34,35 @@ class KeyValueCache:
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds [B, H, n, K] and returns all that is there now: [B, H, length, K]."""
-        start, self.length = self.length, self.length + keys.shape[2]
-        if self.fixed:
-            self._keys, self._values = keys, values
-            return keys, values
+        if self._keys is not None and self._keys.shape[:2] != keys.shape[:2]:
+            expected = f"[batch, heads] = {list(self._keys.shape[:2])} as in the cache"
+            fix = "begin a new cache for other sentences"
+            raise invalid("keys", expected, list(keys.shape[:2]), fix)
+        past, self.length = self.length, self.length + keys.shape[2]
+        if self.fixed or (torch.is_grad_enabled() and keys.requires_grad):
+            self._keys = _joined(self._keys, keys, past)  # a gradient needs the past as it was
+            self._values = _joined(self._values, values, past)
+            return self._keys, self._values
         if self._keys is None or self.length > self._keys.shape[2]:
-            self.capacity = max(self.length, self.capacity if start == 0 else 2 * self.capacity)
-            self._keys = self._grown(self._keys, keys, start)
-            self._values = self._grown(self._values, values, start)
+            self.capacity = max(self.length, 2 * self.capacity if past else self.capacity)
+            self._keys = self._grown(self._keys, keys, past)
+            self._values = self._grown(self._values, values, past)
         assert self._values is not None
-        self._keys[:, :, start : self.length] = keys
-        self._values[:, :, start : self.length] = values
-        return self.keys, self.values
+        self._keys[:, :, past : self.length] = keys
+        self._values[:, :, past : self.length] = values
+        return self.read()
 
-    def _grown(self, old: Tensor | None, like: Tensor, length: int) -> Tensor:
+    def _grown(self, old: Tensor | None, like: Tensor, past: int) -> Tensor:
         new = like.new_empty(*like.shape[:2], self.capacity, like.shape[3])
         if old is not None:
-            new[:, :, :length] = old[:, :, :length]
+            new[:, :, :past] = old[:, :, :past]
         return new
 
     def select(self, rows: Tensor) -> None:
         """Keeps only these rows of the batch."""
         if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
+
+
+def _joined(old: Tensor | None, new: Tensor, past: int) -> Tensor:
+    return new if old is None else torch.cat([old[:, :, :past], new], dim=2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from .feed_forward import ACTIVATIONS, KINDS
-from .validation import check_at_least, check_choice, check_probability, invalid
+from .validation import check_at_least, check_choice, check_number, check_probability, invalid
 
 T = TypeVar("T")
 
@@ -37,7 +38,11 @@ class LayerConfig:
         check_choice("feed_forward", self.feed_forward, KINDS)
         check_choice("activation", self.activation, tuple(ACTIVATIONS))
         check_probability("dropout", self.dropout)
-        check_probability("inner_dropout", self.inner_dropout or 0.0)
+        check_probability("inner_dropout", _first(self.inner_dropout, 0.0))
+        check_number("norm_eps", self.norm_eps, 1e-30, 1.0, "PyTorch's own is 1e-5")
+        check_choice("bias", self.bias, (True, False))
+        check_choice("attention_bias", self.attention_bias, (True, False, None))
+        check_choice("norm_bias", self.norm_bias, (True, False, None))
         for name in ("d_model", "n_heads", "d_ff"):
             check_at_least(name, getattr(self, name), 1)
         if self.d_model % self.n_heads:
@@ -76,10 +81,14 @@ class TransformerConfig(LayerConfig):
         super().__post_init__()
         check_choice("positions", self.positions, ("sinusoidal", "learned"))
         check_choice("tie_embeddings", self.tie_embeddings, (False, True, "output"))
-        for name in ("source_vocab", "target_vocab", "max_len"):
+        check_choice("final_norm", self.final_norm, (True, False, None))
+        check_choice("scale_embeddings", self.scale_embeddings, (True, False))
+        check_choice("output_bias", self.output_bias, (True, False))
+        fix = "None stands for Glorot's bound"
+        check_number("embedding_std", _first(self.embedding_std, 0.0), 0.0, math.inf, fix)
+        for name in ("source_vocab", "target_vocab", "n_layers", "max_len"):
             check_at_least(name, getattr(self, name), 1)
-        for name, value in (("n_layers", self.n_layers), ("n_decoder_layers", self.decoder_layers)):
-            check_at_least(name, value, 1)
+        check_at_least("n_decoder_layers", self.decoder_layers, 1)
         if self.tie_embeddings is True and self.source_vocab != self.target_vocab:
             fix = "share one vocabulary, or tie_embeddings='output' to tie target and output only"
             got = f"{self.source_vocab} and {self.target_vocab}"

@@ -12,7 +12,7 @@ from .cache import KeyValueCache
 from .config import LayerConfig
 from .feed_forward import FeedForward
 from .residual import Residual
-from .validation import invalid
+from .validation import check_type, check_vectors, invalid
 
 
 class LayerState:
@@ -33,6 +33,9 @@ class DecoderState:
 
     def extend(self, real: Tensor) -> Tensor:
         """Adds the padding mask of new tokens and returns that of all of them."""
+        if self.real is not None and len(self.real) != len(real):
+            fix = "begin with a new state for other sentences"
+            raise invalid("state", f"a batch of {len(real)}", len(self.real), fix)
         self.real = real if self.real is None else torch.cat([self.real, real], dim=-1)
         self.length += real.shape[-1]
         return self.real
@@ -50,6 +53,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: LayerConfig) -> None:
         super().__init__()
+        check_type("config", config, LayerConfig)
         self.config = config
         width, heads, options = config.d_model, config.n_heads, config.attention_options()
         self.self_attention = MultiHeadAttention(width, heads, **options)
@@ -100,6 +104,8 @@ class Decoder(nn.Module):
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         super().__init__()
+        check_type("config", config, LayerConfig)
+        self.width = config.d_model
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(n_layers))
         self.norm = nn.LayerNorm(config.d_model, **config.norm_options()) if final_norm else None
 
@@ -113,9 +119,11 @@ class Decoder(nn.Module):
         state: DecoderState | None = None,
         need_weights: bool = False,
     ) -> Tensor | tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        if memory.shape[0] != x.shape[0]:
-            fix = "encode the same sentences that are decoded"
-            raise invalid("memory", f"a batch of {x.shape[0]}", memory.shape[0], fix)
+        check_vectors("x", x, self.width)
+        check_vectors("memory", memory, self.width, len(x))
+        if state is not None and len(state.layers) != len(self.layers):
+            fix = "begin with this model's start()"
+            raise invalid("state", f"{len(self.layers)} layers", len(state.layers), fix)
         states = [None] * len(self.layers) if state is None else state.layers
         maps: list[Any] = []
         for layer, layer_state in zip(self.layers, states, strict=True):

@@ -17,7 +17,7 @@ LEVELS = 1 << 16  # what sixteen bits can tell apart
 
 def keep_mask(x: Tensor, p: float) -> Tensor:
     """Like x: 0 with probability p, and 1 / (1 - p) otherwise, so that the mean stays 1."""
-    dropped = round(p * LEVELS)
+    dropped = min(round(p * LEVELS), LEVELS - 1)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
     bits = words.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
     return (bits >= dropped - LEVELS // 2).to(x.dtype).mul_(LEVELS / (LEVELS - dropped))

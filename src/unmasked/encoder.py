@@ -10,6 +10,7 @@ from .attention import MultiHeadAttention, pair
 from .config import LayerConfig
 from .feed_forward import FeedForward
 from .residual import Residual
+from .validation import check_type
 
 
 class EncoderLayer(nn.Module):
@@ -17,6 +18,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: LayerConfig) -> None:
         super().__init__()
+        check_type("config", config, LayerConfig)
         self.config = config
         self.self_attention = MultiHeadAttention(
             config.d_model, config.n_heads, **config.attention_options()
@@ -43,6 +45,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         super().__init__()
+        check_type("config", config, LayerConfig)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
         self.norm = nn.LayerNorm(config.d_model, **config.norm_options()) if final_norm else None
 

@@ -9,12 +9,12 @@ from .masks import padding_mask
 from .packed import packed_decode
 from .special import PADDING
 from .transformer import Transformer
-from .validation import check_tokens, invalid, shape
+from .validation import check_probability, check_tokens, check_type, invalid, shape
 
 
-def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
+def teacher_forcing(target: Tensor, vocabulary: int | None = None) -> tuple[Tensor, Tensor]:
     """What the decoder reads and what it must say next: [B, T + 1] → twice [B, T]."""
-    check_tokens("target", target)
+    check_tokens("target", target, vocabulary)
     if target.shape[1] < 2:
         fix = "a target begins with BOS and ends with EOS"
         raise invalid("target", "at least two tokens a row", f"shape {shape(target)}", fix)
@@ -35,12 +35,22 @@ def translation_loss(
     leaves padding out of every other position-wise layer too; targets must then be padded on the
     right.
     """
-    inputs, labels = teacher_forcing(target)
+    check_type("model", model, Transformer)
+    check_probability("smoothing", smoothing)
+    check_tokens("source", source, model.config.source_vocab)
+    inputs, labels = teacher_forcing(target, model.config.target_vocab)
+    if len(source) != len(target):
+        fix = "give each source sentence one target"
+        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
     real = labels != PADDING
+    if not real.any():
+        fix = "a target needs a word or an EOS after its BOS"
+        raise invalid("target", "at least one label", "padding only", fix)
     if packed:
         hidden = packed_decode(model, source, inputs, real)
     else:
         mask = padding_mask(source)
         memory = model.encode(source, source_mask=mask)
         hidden = model.decode(inputs, memory, source_mask=mask)[real]
-    return F.cross_entropy(model.generator(hidden), labels[real], label_smoothing=smoothing)
+    logits = model.generator(hidden)
+    return F.cross_entropy(logits, labels[real].long(), label_smoothing=smoothing)

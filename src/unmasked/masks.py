@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .special import PADDING
-from .validation import check_at_least, check_tokens, invalid, shape
+from .validation import check_at_least, check_boolean, check_tokens, check_type, invalid, shape
 
 
 def padding_mask(tokens: Tensor, padding: int = PADDING) -> Tensor:
@@ -34,6 +34,7 @@ def length_mask(lengths: Tensor, n: int) -> Tensor:
     One length a row, [B] → [B, 1, 1, n], or one a query, [B, Q] → [B, 1, Q, n].
     """
     check_at_least("n", n, 1)
+    check_type("lengths", lengths, Tensor)
     if lengths.dim() not in (1, 2):
         fix = "give one length a row, or one a query"
         raise invalid("lengths", "rank 1, [batch], or 2, [batch, queries]", shape(lengths), fix)
@@ -52,6 +53,7 @@ def length_mask(lengths: Tensor, n: int) -> Tensor:
 
 def from_blocked(blocked: Tensor) -> Tensor:
     """From masks where True means "hidden" (the PyTorch walkthrough, `key_padding_mask`)."""
+    check_type("blocked", blocked, Tensor)
     if blocked.dtype != torch.bool:
         raise invalid("blocked", "a boolean tensor", blocked.dtype, "convert it: blocked != 0")
     return ~blocked
@@ -64,11 +66,13 @@ def to_blocked(mask: Tensor) -> Tensor:
 
 def from_ones(ones: Tensor) -> Tensor:
     """From masks of ones and zeros, where 0 is hidden (the source reading, NumPy walkthrough)."""
+    check_type("ones", ones, Tensor)
     return ones != 0
 
 
 def from_additive(additive: Tensor) -> Tensor:
     """From masks added to the scores: 0 is visible, minus infinity or a huge negative hidden."""
+    check_type("additive", additive, Tensor)
     if not additive.dtype.is_floating_point:
         fix = "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones"
         raise invalid("additive", "a floating-point tensor", additive.dtype, fix)
@@ -77,6 +81,5 @@ def from_additive(additive: Tensor) -> Tensor:
 
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """To a mask that is added to the scores: 0 where True, minus infinity elsewhere."""
-    if mask.dtype != torch.bool:
-        raise invalid("mask", "a boolean tensor", mask.dtype, "True means 'may attend'")
+    check_boolean("mask", mask)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)

@@ -16,6 +16,7 @@ from .attention import MultiHeadAttention, attention
 from .masks import causal_mask, padding_mask
 from .special import PADDING
 from .transformer import Transformer
+from .validation import invalid
 
 
 class Layout:
@@ -57,6 +58,11 @@ def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tens
     `real` [B, T] marks the target positions whose output is wanted; in each row they come first,
     so that no wanted position looks back at an unwanted one.
     """
+    if not bool((source != PADDING).any()):
+        raise invalid("source", "at least one real token", "padding only", "leave the batch out")
+    if bool((real[:, 1:] & ~real[:, :-1]).any()):
+        fix = "pad on the right, or use packed=False"
+        raise invalid("target", "its real labels first in every row", "padding before one", fix)
     layer: Any
     source_mask = padding_mask(source)
     across = Layout(source != PADDING)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 
@@ -51,6 +54,14 @@ class SinusoidalPositions(nn.Module):
         self.d_model = d_model
         table = sinusoids(0, max_len, d_model).to(torch.get_default_dtype())
         self.register_buffer("table", table, persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """On its way to another precision or device the table is made anew, not rounded again."""
+        before = self.table
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if (self.table.dtype, self.table.device) != (before.dtype, before.device):
+            self.table = sinusoids(0, len(before), self.d_model).to(self.table)
+        return self
 
     def rows(self, length: int, start: int = 0) -> Tensor:
         """The encodings of positions start … start + length - 1: [length, d_model]."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, overload
@@ -14,7 +15,7 @@ from .ranking import Finished, extend, penalty, take
 from .special import BOS, EOS, PADDING
 from .stepping import Cached, Recomputed
 from .transformer import AttentionMaps, Transformer
-from .validation import check_at_least, check_tokens, invalid
+from .validation import check_at_least, check_number, check_tokens, check_type, invalid
 
 EXTRA_LENGTH = 50  # the paper's limit: the source's length and fifty more (section 6.1)
 
@@ -70,12 +71,13 @@ def greedy(
     limit = check_search(model, source, max_new_tokens, bos, eos)
     with evaluating(model):
         stepper = (Cached if use_cache else Recomputed)(model, source, 1, limit)
-        written = source.new_full((len(source), limit), PADDING)
+        written = torch.full((len(source), limit), PADDING, device=source.device)
         rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
-        tokens, parents = source.new_full((len(source), 1), bos), source.new_zeros(len(source), 1)
+        tokens = torch.full((len(source), 1), bos, device=source.device)
+        parents = torch.zeros_like(tokens)
         going = torch.ones_like(rows, dtype=torch.bool)
         for time in range(limit):
-            tokens = stepper.step(tokens, parents).argmax(-1)  # [rows, 1]
+            tokens = stepper.step(tokens, parents).max(-1).indices  # argmax, but vectorised
             written[rows, time] = tokens[:, 0]
             going &= tokens[:, 0] != eos
             if not going.any():
@@ -111,7 +113,7 @@ def beam(
         stepper = (Cached if use_cache else Recomputed)(model, source, beam_size, limit)
         finished = Finished(len(source), beam_size, limit, source.device)
         rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
-        tokens = source.new_full((len(source), beam_size), bos)
+        tokens = torch.full((len(source), beam_size), bos, device=source.device)
         parents, history = torch.zeros_like(tokens), tokens.new_zeros(*tokens.shape, 0)
         totals = torch.full(tokens.shape, -torch.inf, device=source.device)
         totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
@@ -180,17 +182,22 @@ def check_search(
     model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int
 ) -> int:
     """Refuses what cannot be searched; returns how many tokens may be written."""
+    check_type("model", model, Transformer)
     config = model.config
     check_tokens("source", source, config.source_vocab)
     for name, token in (("bos", bos), ("eos", eos)):
+        check_at_least(name, token, 0)
         if not 0 <= token < config.target_vocab or token == PADDING:
             expected = f"a token of the target vocabulary, 1 to {config.target_vocab - 1}"
             raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
-    if max_new_tokens is not None:
-        check_at_least("max_new_tokens", max_new_tokens, 1)
-        return max_new_tokens
-    limit = source.shape[1] + EXTRA_LENGTH
-    return min(limit, config.max_len) if config.positions == "learned" else limit
+    most = config.max_len if config.positions == "learned" else sys.maxsize
+    if max_new_tokens is None:
+        return min(source.shape[1] + EXTRA_LENGTH, most)
+    check_at_least("max_new_tokens", max_new_tokens, 1)
+    if max_new_tokens > most:
+        fix = "there are no learned positions beyond it"
+        raise invalid("max_new_tokens", f"at most max_len={most}", max_new_tokens, fix)
+    return max_new_tokens
 
 
 def check_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: float) -> None:
@@ -202,6 +209,5 @@ def check_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: 
     if n_best > beam_size:
         fix = "a wider beam finds more hypotheses"
         raise invalid("n_best", f"at most beam_size={beam_size}", n_best, fix)
-    if length_penalty < 0:
-        fix = "0 compares plain log-probabilities, more favours longer sentences"
-        raise invalid("length_penalty", "0 or more", length_penalty, fix)
+    fix = "0 compares plain log-probabilities, more favours longer sentences"
+    check_number("length_penalty", length_penalty, 0.0, 10.0, fix)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any, TypeVar
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .masks import padding_mask
 from .special import PADDING
+from .step_decoder import StepDecoder, is_plain
 from .transformer import Transformer
-
-M = TypeVar("M", bound=nn.Module)
 
 
 class Cached:
@@ -24,26 +20,28 @@ class Cached:
 
     def __init__(self, model: Transformer, source: Tensor, width: int, steps: int) -> None:
         self.model, self.width, self.time = model, width, 0
-        self.decoder, self.generator = model.decoder, model.generator
-        if source.device.type == "cpu" and 8 <= len(source) * width <= 128:
-            self.decoder = column_major(model.decoder)
-            self.generator = column_major(model.generator)
         mask = padding_mask(source)
         self.mask = None if bool(mask.all()) else mask
         self.memory = model.encode(source)
         self.state = model.start(steps * width)
         self.own = torch.eye(width, dtype=torch.bool, device=source.device)
         self.ancestors = source.new_zeros(len(source), width, 0, dtype=torch.bool)
+        self.decoder: StepDecoder | None = None
+        if is_plain(model.decoder) and is_plain(model.generator) and bool(mask.any(-1).all()):
+            short = source.device.type == "cpu" and 8 <= len(source) * width <= 128
+            self.decoder = StepDecoder(model.decoder, model.generator, column_major=short)
+            self.decoder.remember(self.memory, self.state)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
         x = self.model.target_embedding(tokens.reshape(-1, 1), self.time)
         x = x.view(*tokens.shape, -1)  # [B, W, D]
-        x = self.decoder(
-            x, self.memory, mask=self.lineage(parents), memory_mask=self.mask, state=self.state
-        )
+        mask = self.lineage(parents)
         self.time += 1
-        return without_padding(self.generator(x))
+        if self.decoder is not None:
+            return without_padding(self.decoder(x, mask, self.mask, self.state))
+        x = self.model.decoder(x, self.memory, mask=mask, memory_mask=self.mask, state=self.state)
+        return without_padding(self.model.generator(x))
 
     def lineage(self, parents: Tensor) -> Tensor | None:
         """Each hypothesis sees itself and its ancestors: [B, 1, W, steps · W]."""
@@ -66,7 +64,7 @@ class Recomputed:
     def __init__(self, model: Transformer, source: Tensor, width: int, _: int) -> None:
         self.model = model
         self.mask, self.memory = padding_mask(source), model.encode(source)
-        self.written = source.new_zeros(len(source), width, 0)
+        self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         inherited = self.written.gather(1, parents[:, :, None].expand_as(self.written))
@@ -88,16 +86,3 @@ def without_padding(logits: Tensor) -> Tensor:
     """Logits in which padding cannot win: it fills rows, nobody writes it."""
     logits[..., PADDING] = -torch.inf
     return logits
-
-
-def column_major(module: M) -> M:
-    """A copy whose matrices lie the other way round in memory, which suits a CPU's short products.
-
-    The values are the same. With 8 to 128 rows against a large matrix this is up to 1.7 × as fast.
-    """
-    relaid: dict[int, Any] = {
-        id(p): nn.Parameter(p.detach().t().contiguous().t(), requires_grad=False)
-        for p in module.parameters()
-        if p.dim() == 2
-    }
-    return copy.deepcopy(module, relaid)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
 
@@ -14,7 +15,7 @@ from .dropout import Dropout
 from .encoder import Encoder
 from .masks import causal_mask, padding_mask
 from .positions import LearnedPositions, SinusoidalPositions
-from .validation import check_tokens, invalid
+from .validation import check_mask, check_tokens, check_type, check_vectors, invalid
 
 __all__ = ["AttentionMaps", "Transformer", "TransformerConfig"]
 
@@ -48,7 +49,7 @@ class Generator(nn.Linear):
     """Vectors → logits over the target vocabulary: [..., D] → [..., V]."""
 
     def log_probabilities(self, x: Tensor) -> Tensor:
-        """What beam search adds up: the logarithm of the softmax of the logits."""
+        """The logarithm of the softmax of the logits, over the whole vocabulary."""
         return self(x).log_softmax(-1)  # type: ignore[no-any-return]
 
 
@@ -60,17 +61,32 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
+        check_type("config", config, TransformerConfig)
         self.config = config
         self.source_embedding = Embedding(config, config.source_vocab)
         self.target_embedding = Embedding(config, config.target_vocab)
         self.encoder = Encoder(config, config.n_layers, config.has_final_norm)
         self.decoder = Decoder(config, config.decoder_layers, config.has_final_norm)
         self.generator = Generator(config.d_model, config.target_vocab, bias=config.output_bias)
-        if config.tie_embeddings:
-            self.generator.weight = self.target_embedding.tokens.weight
-        if config.tie_embeddings is True:
-            self.source_embedding.tokens.weight = self.target_embedding.tokens.weight
+        self.tie()
         self.initialise()
+
+    def tie(self) -> None:
+        """Lets the embeddings that the configuration ties share their storage."""
+        if self.config.tie_embeddings:
+            self.generator.weight = self.target_embedding.tokens.weight
+        if self.config.tie_embeddings is True:
+            self.source_embedding.tokens.weight = self.target_embedding.tokens.weight
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.tie()  # some conversions, to_empty among them, make new parameters
+        return self
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        result = super().load_state_dict(*args, **kwargs)
+        self.tie()  # assign=True makes new parameters too
+        return result
 
     def initialise(self) -> None:
         """Glorot-uniform for every matrix; the embeddings as the configuration says."""
@@ -91,6 +107,7 @@ class Transformer(nn.Module):
         need_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AttentionMaps]:
         """[B, S], [B, T] → logits [B, T, V], and with `need_weights` the attention maps too."""
+        check_tokens("source", source, self.config.source_vocab)
         if source_mask is None:
             source_mask = padding_mask(source)
         memory, encoder_maps = pair(
@@ -116,6 +133,8 @@ class Transformer(nn.Module):
         """[B, S] → the memory [B, S, D], and with `need_weights` the weights of each layer."""
         check_tokens("source", source, self.config.source_vocab)
         mask = padding_mask(source) if source_mask is None else source_mask
+        length = source.shape[1]
+        check_mask("source_mask", mask, (len(source), self.config.n_heads, length, length))
         return self.encoder(self.source_embedding(source), mask=mask, need_weights=need_weights)
 
     def decode(
@@ -131,19 +150,26 @@ class Transformer(nn.Module):
         """[B, T], [B, S, D] → [B, T, D], one step before the logits, and the weights if needed.
 
         `source_mask` hides the memory's padding (None: there is none); the default `target_mask`
-        is causal and hides the target's. With a `state` (from `start`) the target holds only the
-        tokens that are new.
+        is causal and hides the target's. With a `state` (from `start`, one for each memory) the
+        target holds only the tokens that are new.
         """
         check_tokens("target", target, self.config.target_vocab)
-        if target.shape[0] != memory.shape[0]:
+        check_vectors("memory", memory, self.config.d_model)
+        batch, length = target.shape
+        if batch != len(memory):
             fix = "give each source sentence one target"
-            raise invalid("target", f"a batch of {memory.shape[0]}", target.shape[0], fix)
+            raise invalid("target", f"a batch of {len(memory)}", batch, fix)
         start = 0 if state is None else state.length
+        heads = self.config.n_heads
+        if source_mask is not None:
+            check_mask("source_mask", source_mask, (batch, heads, length, memory.shape[1]))
+        if target_mask is not None:
+            check_mask("target_mask", target_mask, (batch, heads, length, start + length))
         real = padding_mask(target)
         if state is not None:
             real = state.extend(real)
         if target_mask is None:
-            target_mask = real & causal_mask(target.shape[1], past=start, device=target.device)
+            target_mask = real & causal_mask(length, past=start, device=target.device)
         x = self.target_embedding(target, start)
         x, maps = pair(
             self.decoder(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -17,22 +19,42 @@ def shape(x: Tensor) -> str:
     return f"[{', '.join(map(str, x.shape))}]"
 
 
+# --- Numbers, choices, types ------------------------------------------------------------------
+
+
+def check_type(argument: str, value: object, *kinds: type) -> None:
+    if not isinstance(value, kinds):
+        expected = " or ".join(f"a {kind.__name__}" for kind in kinds)
+        raise invalid(argument, expected, type(value).__name__, "pass one")
+
+
 def check_choice(argument: str, value: object, choices: Sequence[object]) -> None:
-    if value not in choices:
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
         allowed = " or ".join(repr(choice) for choice in choices)
         raise invalid(argument, allowed, repr(value), "choose one of these")
 
 
 def check_at_least(argument: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
         fix = f"pass {least} or more"
         raise invalid(argument, f"a whole number of at least {least}", repr(value), fix)
 
 
-def check_probability(argument: str, value: float) -> None:
-    if not 0.0 <= value < 1.0:
+def check_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not low <= float(value) <= high:  # type: ignore[arg-type]
+        expected = f"a number from {low:g} to {high:g}" if high < math.inf else f"{low:g} or more"
+        raise invalid(argument, expected, repr(value), fix)
+
+
+def check_probability(argument: str, value: object) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= float(value) < 1.0:  # type: ignore[arg-type]
         fix = "1 would drop everything, so stay below it"
-        raise invalid(argument, "a probability in [0, 1)", value, fix)
+        raise invalid(argument, "a probability in [0, 1)", repr(value), fix)
+
+
+# --- Tensors ----------------------------------------------------------------------------------
 
 
 def check_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
@@ -59,8 +81,9 @@ def check_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -
         raise invalid(argument, f"tokens from 0 to {vocabulary - 1}", f"token {wrong}", fix)
 
 
-def check_vectors(argument: str, x: Tensor, width: int) -> None:
+def check_vectors(argument: str, x: Tensor, width: int, batch: int | None = None) -> None:
     """Vectors [batch, length, width]."""
+    check_type(argument, x, Tensor)
     if x.dim() != 3:
         fix = "add the missing dimension with .unsqueeze, or pass tokens through the embedding"
         raise invalid(argument, f"rank 3, [batch, length, {width}]", f"shape {shape(x)}", fix)
@@ -70,16 +93,24 @@ def check_vectors(argument: str, x: Tensor, width: int) -> None:
     if 0 in x.shape:
         fix = "drop empty batches and empty sequences"
         raise invalid(argument, "at least one row and one position", f"shape {shape(x)}", fix)
+    if batch is not None and x.shape[0] != batch:
+        fix = "both sides must hold the same sentences"
+        raise invalid(argument, f"a batch of {batch}", x.shape[0], fix)
 
 
-def check_mask(mask: Tensor, scores: Sequence[int]) -> None:
-    """A boolean mask that broadcasts to the shape of the attention scores."""
+def check_boolean(argument: str, mask: Tensor) -> None:
+    check_type(argument, mask, Tensor)
     if mask.dtype != torch.bool:
         fix = "True means 'may attend': see masks.from_ones, from_blocked and from_additive"
-        raise invalid("mask", "a boolean tensor", mask.dtype, fix)
+        raise invalid(argument, "a boolean tensor", mask.dtype, fix)
+
+
+def check_mask(argument: str, mask: Tensor, scores: Sequence[int]) -> None:
+    """A boolean mask that broadcasts to the shape of the attention scores."""
+    check_boolean(argument, mask)
     trailing = tuple(scores)[len(scores) - mask.dim() :]
-    fits = all(m in (1, s) for m, s in zip(mask.shape, trailing, strict=False))
-    if mask.dim() > len(scores) or not fits:
+    pairs = zip(mask.shape, trailing, strict=False)
+    if mask.dim() > len(scores) or not all(m == 1 or m == s for m, s in pairs):
         expected = f"a shape that broadcasts to the scores' {list(scores)}"
         fix = "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]"
-        raise invalid("mask", expected, shape(mask), fix)
+        raise invalid(argument, expected, shape(mask), fix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..special import PADDING
 from ..validation import check_at_least, invalid
@@ -13,13 +13,14 @@ from ..validation import check_at_least, invalid
 
 def pad(sentences: Sequence[Sequence[int]]) -> Tensor:
     """Token lists → one tensor, the short ones filled up with padding: [B, longest]."""
-    if not sentences or not all(sentences):
-        got = "none" if not sentences else "an empty one"
+    rows = [torch.as_tensor(sentence) for sentence in sentences]
+    if not rows or any(len(row) == 0 for row in rows):
+        got = "an empty one" if rows else "none"
         raise invalid("sentences", "sentences of at least one token", got, "leave empty ones out")
-    tokens = torch.full((len(sentences), max(map(len, sentences))), PADDING)
-    for row, sentence in zip(tokens, sentences, strict=True):
-        row[: len(sentence)] = torch.tensor(sentence)
-    return tokens
+    if any(row.dtype.is_floating_point for row in rows):
+        fix = "token numbers index a table"
+        raise invalid("sentences", "whole numbers", "fractions", fix)
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING).long()
 
 
 def batches_by_tokens(
@@ -31,7 +32,7 @@ def batches_by_tokens(
     of the two lengths. Each sentence is in exactly one batch.
     """
     check_at_least("max_tokens", max_tokens, 1)
-    if not lengths:
+    if len(lengths) == 0:
         raise invalid("lengths", "at least one sentence", "none", "check the corpus that was read")
     longest = max(lengths)
     if longest > max_tokens:

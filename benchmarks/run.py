@@ -1,0 +1,127 @@
+"""Measures our package beside its peers in one process, and prints the table.
+
+Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import platform
+import sys
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from report import plot, seconds, table
+from scaling import measure
+from timing import interleaved
+from works import WORKS, Work
+
+RESULTS = Path(__file__).parent / "results"
+SCALING = "attention"
+
+
+def main() -> None:
+    options = arguments()
+    torch.set_num_threads(options.threads)
+    warnings.filterwarnings("ignore")  # what the peers say about themselves
+    transformers.logging.set_verbosity_error()
+    result: dict[str, Any] = {"machine": machine(options), "works": []}
+    for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
+        say(f"[{number}/{len(chosen)}] {work.title}")
+        result["works"].append(run(work, options))
+    if wanted(SCALING, options):
+        say("attention as n grows, fused and explicit")
+        result["scaling"] = measure(options.device)
+    print(table(result))
+    if options.record:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / options.record
+        path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+        path.with_suffix(".md").write_text(table(result) + "\n")
+        plot(result, path.with_suffix(".svg"))
+        say(f"recorded in {path}.json, .md and .svg")
+
+
+def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
+    torch.manual_seed(0)
+    contestants = work.prepare(options.device)
+    times = interleaved(contestants, options.rounds or work.rounds, options.device)
+    for name in contestants:
+        say(f"    {seconds(times.median(name)):>9}  {name}")
+    return {
+        "name": work.name,
+        "title": work.title,
+        "times": {
+            name: {
+                "median": times.median(name),
+                "quartiles": times.quartiles(name),
+                "seconds": times.seconds[name],
+            }
+            for name in contestants
+        },
+        "goals": [
+            {"ours": a, "theirs": b, "goal": goal, "measured": times.ratio(a, b)}
+            for a, b, goal in work.goals
+        ],
+    }
+
+
+def wanted(name: str, options: argparse.Namespace) -> bool:
+    if name == "bfloat16" and options.device == "cpu" and not has_bfloat16():
+        say("bfloat16: this processor has no instructions for it, left out")
+        return False
+    return not options.only or name in options.only
+
+
+def has_bfloat16() -> bool:
+    path = Path("/proc/cpuinfo")
+    return path.exists() and "bf16" in path.read_text()
+
+
+def machine(options: argparse.Namespace) -> dict[str, Any]:
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    names = [line.split(":")[1].strip() for line in info.splitlines() if "model name" in line]
+    cpu = names[0] if names else platform.processor()
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": torch.cuda.get_device_name() if options.device == "cuda" else cpu,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "cores": len(names) or None,
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "command": " ".join(["python", "benchmarks/run.py", *sys.argv[1:]]),
+        **{name: version(name) for name in ("torch", "transformers", "x-transformers", "numpy")},
+    }
+
+
+def arguments() -> argparse.Namespace:
+    names = [*(work.name for work in WORKS), SCALING]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=names, metavar="WORK", help=", ".join(names))
+    parser.add_argument("--rounds", type=int, help="rounds for each work (default: its own)")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--record", metavar="NAME", help="also write results/NAME.json, .md, .svg")
+    options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: no GPU that torch can use was found; leave the option out")
+    if options.rounds is not None and options.rounds < 2:
+        parser.error("--rounds: at least 2, for quartiles")
+    return options
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""How attention grows with the sentence: fused against explicit, time and memory.
+
+Memory is measured in a process of its own, as how far the forward pass raised the highest mark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from timing import interleaved
+from unmasked import LayerConfig
+from unmasked.encoder import Encoder
+from unmasked.masks import length_mask
+
+LENGTHS = (256, 512, 1024, 2048, 4096)
+COMPARED = 2048  # the length at which the goals are set
+LAYERS = 3
+CONFIG = LayerConfig(d_model=256, n_heads=4, d_ff=1024)
+
+
+def forward(
+    encoder: Encoder, x: Tensor, explicit: bool, padded: bool = True
+) -> Callable[[], object]:
+    """The encoder's forward over a sentence, a tenth of it padding (or without any mask).
+
+    The explicit weights of a layer are let go before the next one.
+    """
+    n = x.shape[1]
+    mask = length_mask(torch.tensor([n - n // 10], device=x.device), n) if padded else None
+
+    def run() -> Tensor:
+        y = x
+        with torch.inference_mode():
+            for layer in encoder.layers:
+                y = layer(y, mask=mask, need_weights=True)[0] if explicit else layer(y, mask=mask)
+        return y
+
+    return run
+
+
+def prepare(n: int, device: str) -> tuple[Encoder, Tensor]:
+    torch.manual_seed(0)
+    return Encoder(CONFIG, LAYERS).to(device).eval(), torch.randn(1, n, CONFIG.d_model).to(device)
+
+
+def peak_memory(n: int, explicit: bool, device: str) -> float:
+    """MiB that the forward pass needs beyond what stood there before it."""
+    encoder, x = prepare(n, device)
+    forward(encoder, x[:, :16], explicit)()  # what is loaded once and stays
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        allocated = torch.cuda.memory_allocated()
+        forward(encoder, x, explicit)()
+        return (torch.cuda.max_memory_allocated() - allocated) / 2**20
+    before = high_water()
+    forward(encoder, x, explicit)()
+    return high_water() - before
+
+
+def high_water() -> float:
+    """The most memory that this process ever held, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would begin with the parent's mark
+        return float(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def in_another_process(n: int, explicit: bool, device: str) -> float:
+    command = [sys.executable, __file__, str(n), device] + ["--explicit"] * explicit
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(json.loads(output))
+
+
+def exponent(lengths: tuple[int, ...], values: list[float]) -> float:
+    """b in values ≈ a · lengths^b, over the longer half of the lengths."""
+    half = len(lengths) // 2
+    return float(np.polyfit(np.log(lengths[half:]), np.log(values[half:]), 1)[0])
+
+
+def measure(device: str, rounds: int = 7) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "lengths": LENGTHS,
+        "compared": COMPARED,
+        "seconds": {},
+        "mebibytes": {},
+    }
+    for name, explicit in (("fused", False), ("explicit", True)):
+        result["mebibytes"][name] = [in_another_process(n, explicit, device) for n in LENGTHS]
+        result["seconds"][name] = []
+    for n in LENGTHS:
+        encoder, x = prepare(n, device)
+        runs = {name: forward(encoder, x, name == "explicit") for name in result["seconds"]}
+        times = interleaved(runs, rounds, device)
+        for name in runs:
+            result["seconds"][name].append(times.median(name))
+        if n == COMPARED:
+            result["speed_ratio"] = times.ratio("fused", "explicit")
+            runs = {name: forward(encoder, x, name == "explicit", False) for name in runs}
+            times = interleaved(runs, rounds, device)
+            result["speed_ratio_without_mask"] = times.ratio("fused", "explicit")
+    at = LENGTHS.index(COMPARED)
+    result["memory_ratio"] = result["mebibytes"]["fused"][at] / result["mebibytes"]["explicit"][at]
+    result["exponents"] = {
+        f"{name}, {what}": exponent(LENGTHS, result[what][name])
+        for what in ("seconds", "mebibytes")
+        for name in ("fused", "explicit")
+    }
+    return result
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Peak memory of one forward pass, in MiB.")
+    parser.add_argument("n", type=int)
+    parser.add_argument("device")
+    parser.add_argument("--explicit", action="store_true")
+    options = parser.parse_args()
+    print(json.dumps(peak_memory(options.n, options.explicit, options.device)))

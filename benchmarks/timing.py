@@ -1,0 +1,63 @@
+"""Timing contestants side by side: A B C A B C …, so that what disturbs one disturbs them all."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+Run = Callable[[], object]
+
+
+@dataclass
+class Times:
+    """Seconds of each contestant, round by round."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.seconds[name])
+
+    def quartiles(self, name: str) -> tuple[float, float]:
+        low, _, high = statistics.quantiles(self.seconds[name], n=4, method="inclusive")
+        return low, high
+
+    def ratio(self, fast: str, slow: str) -> float:
+        """How many times as fast: the median over rounds of slow / fast within a round."""
+        pairs = zip(self.seconds[slow], self.seconds[fast], strict=True)
+        return statistics.median(a / b for a, b in pairs)
+
+
+def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
+    """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
+    names = list(contestants)
+    for name in names:
+        contestants[name]()
+    times = Times({name: [] for name in names})
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(rounds):
+            first = number % len(names)
+            for name in names[first:] + names[:first]:
+                times.seconds[name].append(timed(contestants[name], device))
+    finally:
+        gc.enable()
+    return times
+
+
+def timed(run: Run, device: str) -> float:
+    synchronise(device)
+    start = time.perf_counter()
+    run()
+    synchronise(device)
+    return time.perf_counter() - start
+
+
+def synchronise(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()

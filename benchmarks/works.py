@@ -1,0 +1,258 @@
+"""What is measured: each work with its contestants and with the goal that was set for us."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+
+from peers import Marian, Ours, Size, Torch, XTransformers
+from timing import Run
+from unmasked import search
+from unmasked.data.batching import batches_by_tokens
+from unmasked.special import EOS
+from unmasked.stepping import Cached
+
+SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
+BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
+NEW_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Work:
+    name: str
+    title: str
+    prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
+    goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
+    rounds: int
+
+
+def ragged(rows: int, longest: int, *, shortest: int = 6, device: str = "cpu") -> Tensor:
+    """Random sentences of evenly spread lengths, the first one the longest."""
+    lengths = torch.randint(shortest, longest + 1, (rows,))
+    lengths[0] = longest
+    tokens = torch.randint(3, SMALL.vocab, (rows, longest))
+    return (tokens * (torch.arange(longest) < lengths[:, None])).to(device)
+
+
+def training_step(model: nn.Module, loss: Callable[[], Tensor], dtype: Any = None) -> Run:
+    """Forward, backward and Adam; under autocast where a dtype is given."""
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4)
+    device = next(model.parameters()).device.type
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(device, dtype, enabled=dtype is not None):
+            value = loss()
+        value.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return step
+
+
+def training(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
+    source, target = (ragged(rows, n, device=device) for n in (longest, longest + 1))
+    ours, packed = Ours(size).to(device), Ours(size).to(device)
+    contestants = {
+        "unmasked": training_step(ours, lambda: ours.loss(source, target)),
+        "unmasked, packed": training_step(packed, lambda: packed.loss(source, target, packed=True)),
+    }
+    others = {"nn.Transformer": Torch, "MarianMT": Marian, "x-transformers": XTransformers}
+    for name, peer in others.items():
+        model: Any = peer(size).to(device)
+        loss = functools.partial(model.loss, source, target)
+        contestants[name] = training_step(model, loss)
+    return contestants
+
+
+def corpus(device: str, sentences: int = 768) -> dict[str, Run]:
+    """One pass over sentences of log-normal lengths: as usual, and as our engine does it."""
+    lengths = torch.empty(sentences).log_normal_(2.7, 0.6).clamp(3, 80).long()
+    rows = [torch.randint(3, SMALL.vocab, (2, int(n) + 1)) for n in lengths]
+
+    def epoch(model: Any, batches: list[list[int]], **options: Any) -> Run:
+        padded = []
+        for batch in batches:
+            longest = max(rows[i].shape[1] for i in batch)
+            tokens = torch.stack(
+                [nn.functional.pad(rows[i], (0, longest - rows[i].shape[1])) for i in batch]
+            )
+            padded.append(tokens.to(device))
+        now: dict[str, Tensor] = {}
+        step = training_step(
+            model, lambda: model.loss(now["batch"][:, 0], now["batch"][:, 1], **options)
+        )
+
+        def run() -> None:
+            for tokens in padded:
+                now["batch"] = tokens
+                step()
+
+        return run
+
+    random_order = torch.randperm(sentences).tolist()
+    random_batches = [random_order[i : i + 64] for i in range(0, sentences, 64)]
+    by_tokens = batches_by_tokens((lengths + 1).tolist(), 64 * int(lengths.float().mean()))
+    return {
+        "unmasked, packed, batches by tokens": epoch(
+            Ours(SMALL).to(device), by_tokens, packed=True
+        ),
+        "unmasked, batches by tokens": epoch(Ours(SMALL).to(device), by_tokens),
+        "nn.Transformer, random batches of 64": epoch(Torch(SMALL).to(device), random_batches),
+    }
+
+
+def autocast(device: str) -> dict[str, Run]:
+    source, target = (ragged(64, n, device=device) for n in (24, 25))
+    contestants = {}
+    for name, peer, dtype in (
+        ("unmasked, bfloat16", Ours, torch.bfloat16),
+        ("unmasked, float32", Ours, None),
+        ("nn.Transformer, bfloat16", Torch, torch.bfloat16),
+    ):
+        model: Any = peer(SMALL).to(device)
+        loss = functools.partial(model.loss, source, target)
+        contestants[name] = training_step(model, loss, dtype)
+    return contestants
+
+
+def greedy(size: Size, rows: int, device: str, *, recomputing: bool = False) -> dict[str, Run]:
+    source = ragged(rows, 24, device=device)
+    peers: dict[str, type] = {"unmasked": Ours, "MarianMT": Marian}
+    if rows > 1:
+        peers["x-transformers"] = XTransformers
+    if recomputing:
+        peers["nn.Transformer, recomputing"] = Torch
+    contestants: dict[str, Run] = {}
+    for name, peer in peers.items():
+        model = peer(size).to(device).eval()
+        contestants[name] = functools.partial(model.greedy, source, NEW_TOKENS)
+    return contestants
+
+
+def beam(size: Size, device: str) -> dict[str, Run]:
+    source = ragged(32, 24, device=device)
+    contestants: dict[str, Run] = {}
+    for name, peer in {"unmasked": Ours, "MarianMT": Marian}.items():
+        model: Any = peer(size).to(device).eval()
+        contestants[name] = functools.partial(model.beam, source, 5, NEW_TOKENS)
+    return contestants
+
+
+class Ending(Cached):
+    """Sentence number i ends after `ends[i]` tokens, whatever the model says."""
+
+    ends: Tensor
+
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        if self.time == 0:
+            self.ends = torch.linspace(4, 128, len(tokens)).long().to(tokens.device)
+        logits = super().step(tokens, parents)
+        logits[self.ends == self.time, :, EOS] = torch.inf
+        return logits
+
+    def keep(self, rows: Tensor) -> None:
+        super().keep(rows)
+        self.ends = self.ends[rows]
+
+
+def very_different_lengths(device: str) -> dict[str, Run]:
+    source = ragged(32, 24, device=device)
+    model = Ours(SMALL).to(device).eval()
+
+    def run(drop_finished: bool) -> Tensor:
+        with mock.patch.object(search, "Cached", Ending):
+            return model.greedy(source, 128, drop_finished=drop_finished)
+
+    return {
+        "unmasked": functools.partial(run, True),
+        "unmasked, nobody dropped": functools.partial(run, False),
+    }
+
+
+WORKS = (
+    Work(
+        "train-256",
+        "training step, d=256, batch 64 × 24, ragged",
+        lambda device: training(SMALL, 64, 24, device),
+        (("unmasked", "nn.Transformer", 1.1), ("unmasked, packed", "nn.Transformer", 1.3)),
+        15,
+    ),
+    Work(
+        "train-512",
+        "training step, d=512, 6+6 layers, batch 16 × 32, ragged",
+        lambda device: training(BASE, 16, 32, device),
+        (("unmasked", "nn.Transformer", 1.08), ("unmasked, packed", "nn.Transformer", 1.3)),
+        9,
+    ),
+    Work(
+        "corpus",
+        "training, one pass over 768 sentences of log-normal lengths, d=256",
+        corpus,
+        (
+            (
+                "unmasked, packed, batches by tokens",
+                "nn.Transformer, random batches of 64",
+                2.3,
+            ),
+        ),
+        5,
+    ),
+    Work(
+        "bfloat16",
+        "training step under bfloat16 autocast, d=256, batch 64 × 24",
+        autocast,
+        (
+            ("unmasked, bfloat16", "unmasked, float32", 1.6),
+            ("unmasked, bfloat16", "nn.Transformer, bfloat16", 1.3),
+        ),
+        15,
+    ),
+    Work(
+        "greedy-256",
+        "greedy, d=256, batch 32, 64 new tokens",
+        lambda device: greedy(SMALL, 32, device, recomputing=True),
+        (("unmasked", "MarianMT", 1.15), ("unmasked", "nn.Transformer, recomputing", 8.0)),
+        7,
+    ),
+    Work(
+        "greedy-512",
+        "greedy, d=512, 6+6 layers, batch 32, 64 new tokens",
+        lambda device: greedy(BASE, 32, device),
+        (("unmasked", "MarianMT", 1.05),),
+        5,
+    ),
+    Work(
+        "greedy-lengths",
+        "greedy, d=256, batch 32, from 4 to 128 new tokens",
+        very_different_lengths,
+        (("unmasked", "unmasked, nobody dropped", 1.3),),
+        9,
+    ),
+    Work(
+        "greedy-one",
+        "greedy, d=256, one sentence, 64 new tokens",
+        lambda device: greedy(SMALL, 1, device),
+        (("unmasked", "MarianMT", 1.4),),
+        21,
+    ),
+    Work(
+        "beam-256",
+        "beam 5, d=256, batch 32, 64 new tokens",
+        lambda device: beam(SMALL, device),
+        (("unmasked", "MarianMT", 1.4),),
+        7,
+    ),
+    Work(
+        "beam-512",
+        "beam 5, d=512, 6+6 layers, batch 32, 64 new tokens",
+        lambda device: beam(BASE, device),
+        (("unmasked", "MarianMT", 1.25),),
+        3,
+    ),
+)
