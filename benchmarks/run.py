@@ -19,7 +19,7 @@ import torch
 import transformers
 
 from report import plot, seconds, table
-from scaling import measure
+from scaling import in_another_process
 from timing import interleaved
 from works import WORKS, Work
 
@@ -38,7 +38,8 @@ def main() -> None:
         result["works"].append(run(work, options))
     if wanted(SCALING, options):
         say("attention as n grows, fused and explicit")
-        result["scaling"] = measure(options.device)
+        threads = str(options.threads)
+        result["scaling"] = in_another_process(options.device, "--threads", threads)
     print(table(result))
     if options.record:
         RESULTS.mkdir(exist_ok=True)

@@ -77,10 +77,10 @@ def high_water() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def in_another_process(n: int, explicit: bool, device: str) -> float:
-    command = [sys.executable, __file__, str(n), device] + ["--explicit"] * explicit
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(json.loads(output))
+def in_another_process(*words: str) -> Any:
+    """What this file prints when it runs alone, where nothing else has shaped the memory."""
+    command = [sys.executable, __file__, *words]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
 def exponent(lengths: tuple[int, ...], values: list[float]) -> float:
@@ -97,7 +97,10 @@ def measure(device: str, rounds: int = 7) -> dict[str, Any]:
         "mebibytes": {},
     }
     for name, explicit in (("fused", False), ("explicit", True)):
-        result["mebibytes"][name] = [in_another_process(n, explicit, device) for n in LENGTHS]
+        options = ["--explicit"] * explicit
+        result["mebibytes"][name] = [
+            in_another_process(device, "--peak", str(n), *options) for n in LENGTHS
+        ]
         result["seconds"][name] = []
     for n in LENGTHS:
         encoder, x = prepare(n, device)
@@ -120,10 +123,19 @@ def measure(device: str, rounds: int = 7) -> dict[str, Any]:
     return result
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Peak memory of one forward pass, in MiB.")
-    parser.add_argument("n", type=int)
-    parser.add_argument("device")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("device", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--peak", type=int, metavar="N", help="only the memory at this length")
     parser.add_argument("--explicit", action="store_true")
     options = parser.parse_args()
-    print(json.dumps(peak_memory(options.n, options.explicit, options.device)))
+    torch.set_num_threads(options.threads)
+    if options.peak:
+        print(json.dumps(peak_memory(options.peak, options.explicit, options.device)))
+    else:
+        print(json.dumps(measure(options.device)))
+
+
+if __name__ == "__main__":
+    main()

@@ -23,7 +23,7 @@ class Cached:
         mask = padding_mask(source)
         self.mask = None if bool(mask.all()) else mask
         self.memory = model.encode(source)
-        self.state = model.start(steps * width)
+        self.state = model.start(min(steps, 128) * width)  # room for most sentences
         self.own = torch.eye(width, dtype=torch.bool, device=source.device)
         self.ancestors = source.new_zeros(len(source), width, 0, dtype=torch.bool)
         self.decoder: StepDecoder | None = None
