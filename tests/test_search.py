@@ -1,6 +1,7 @@
 """Search finds what it should: cached like uncached, and a wide beam like trying everything."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -8,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import DEVICES, as_target, copier, difference, ragged, small_model
-from unmasked import PRESETS
+from helpers import DEVICES, VOCABULARY, as_target, copier, difference, ragged, small_model
+from unmasked import PRESETS, search
 from unmasked.masks import padding_mask
 from unmasked.ranking import top_k
 from unmasked.search import EXTRA_LENGTH, beam, greedy
@@ -350,6 +351,47 @@ def plain_beam(model, source, width, limit, n_best, length_penalty):
         if not alive:
             break
     return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:n_best]
+
+
+def search_table(monkeypatch, table, **options):
+    """Beam search over a table of probabilities, last token → next token."""
+
+    class Table:
+        def __init__(self, *_):
+            pass
+
+        def step(self, tokens, _):
+            probabilities = torch.zeros(1, tokens.shape[1], VOCABULARY)
+            for column, token in enumerate(tokens[0].tolist()):
+                for word, probability in table.get(token, {EOS: 1.0}).items():
+                    probabilities[0, column, word] = probability
+            return probabilities.log()
+
+        def keep(self, rows):
+            pass
+
+    monkeypatch.setattr(search, "Cached", Table)
+    found = beam(small_model(), ragged([3]), max_new_tokens=10, **options)
+    return strip(found.tokens[0]), found.scores[0]
+
+
+LOOP = {5: {5: 1.0}, 6: {6: 1.0}}  # a word that repeats itself for ever
+
+
+def test_it_does_not_stop_while_length_could_still_pay(monkeypatch):
+    """At first the end is far ahead; ten words later the penalty has turned it round."""
+    table = {BOS: {EOS: 0.9, 5: 0.1}, **LOOP}
+    sentences, scores = search_table(monkeypatch, table, beam_size=2, length_penalty=5.0)
+    assert sentences == [[5] * 10]
+    assert scores[0] == pytest.approx(math.log(0.1) / (15 / 6) ** 5, rel=1e-5)
+    assert search_table(monkeypatch, table, beam_size=2, length_penalty=0.0)[0] == [[EOS]]
+
+
+def test_hypotheses_that_end_make_room_for_others(monkeypatch):
+    """Both of the best two end in the second step; the beam goes on with the third and fourth."""
+    table = {BOS: {3: 0.6, 4: 0.4}, 3: {EOS: 0.9, 5: 0.1}, 4: {EOS: 0.9, 6: 0.1}, **LOOP}
+    found, _ = search_table(monkeypatch, table, beam_size=2, n_best=2, length_penalty=5.0)
+    assert found == [[3] + [5] * 9, [4] + [6] * 9]
 
 
 @settings(max_examples=60)
