@@ -171,8 +171,15 @@ def test_erratum_08_odd_widths_and_as_many_frequencies_as_pairs():
 
 
 def test_erratum_08_cross_attention_maps_are_target_by_source():
-    _, maps = small_model()(ragged([7]), ragged([4]), need_weights=True)
-    assert maps.cross[0].shape[-2:] == (4, 7)
+    model, source, target = small_model(), ragged([7]), ragged([4])
+
+    def check(mask):
+        memory = model.encode(source)
+        _, maps = model.decode(target, memory, source_mask=mask, need_weights=True)
+        assert maps[1][0].shape[-2:] == (4, 7)
+
+    check(torch.ones(4, 7, dtype=torch.bool))
+    caught(check, torch.ones(4, 4, dtype=torch.bool), ValueError)  # target by target, as it says
 
 
 def test_erratum_08_hidden_scores_are_very_low_and_not_very_high():
