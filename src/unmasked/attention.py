@@ -16,6 +16,7 @@ from .cache import KeyValueCache
 from .dropout import dropout as drop
 from .validation import (
     check_at_least,
+    check_heads_divide,
     check_mask,
     check_probability,
     check_type,
@@ -161,12 +162,8 @@ class MultiHeadAttention(nn.Module):
         value_width: int | None = None,
     ) -> None:
         super().__init__()
-        check_at_least("d_model", d_model, 1)
-        check_at_least("n_heads", n_heads, 1)
+        check_heads_divide(d_model, n_heads)
         check_probability("dropout", dropout)
-        if d_model % n_heads:
-            fix = "every head takes an equal share of the width"
-            raise invalid("n_heads", f"a divisor of d_model={d_model}", n_heads, fix)
         key_width = d_model if key_width is None else key_width
         value_width = d_model if value_width is None else value_width
         check_at_least("key_width", key_width, 1)
@@ -212,5 +209,6 @@ class MultiHeadAttention(nn.Module):
     def split(self, x: Tensor) -> Tensor:  # [B, S, D] → [B, H, S, K]
         return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)
 
-    def merge(self, x: Tensor) -> Tensor:  # [B, H, Q, K] → [B, Q, D]
+    @staticmethod
+    def merge(x: Tensor) -> Tensor:  # [B, H, Q, K] → [B, Q, D]
         return x.transpose(1, 2).flatten(2)

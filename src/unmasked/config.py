@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from .feed_forward import ACTIVATIONS, KINDS
-from .validation import check_at_least, check_choice, check_number, check_probability, invalid
+from .validation import (
+    check_at_least,
+    check_choice,
+    check_heads_divide,
+    check_number,
+    check_probability,
+    invalid,
+)
 
 T = TypeVar("T")
 
@@ -43,11 +50,8 @@ class LayerConfig:
         check_choice("bias", self.bias, (True, False))
         check_choice("attention_bias", self.attention_bias, (True, False, None))
         check_choice("norm_bias", self.norm_bias, (True, False, None))
-        for name in ("d_model", "n_heads", "d_ff"):
-            check_at_least(name, getattr(self, name), 1)
-        if self.d_model % self.n_heads:
-            fix = "every head takes an equal share of the width"
-            raise invalid("n_heads", f"a divisor of d_model={self.d_model}", self.n_heads, fix)
+        check_heads_divide(self.d_model, self.n_heads)
+        check_at_least("d_ff", self.d_ff, 1)
 
     def attention_options(self) -> dict[str, Any]:
         return {"dropout": _first(self.inner_dropout, self.dropout),

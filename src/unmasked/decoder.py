@@ -104,9 +104,8 @@ class Decoder(nn.Module):
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         super().__init__()
-        check_type("config", config, LayerConfig)
-        self.width = config.d_model
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(n_layers))
+        self.width = config.d_model
         self.norm = nn.LayerNorm(config.d_model, **config.norm_options()) if final_norm else None
 
     def forward(

@@ -45,7 +45,6 @@ class Encoder(nn.Module):
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         super().__init__()
-        check_type("config", config, LayerConfig)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
         self.norm = nn.LayerNorm(config.d_model, **config.norm_options()) if final_norm else None
 

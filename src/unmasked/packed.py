@@ -16,7 +16,7 @@ from .attention import MultiHeadAttention, attention
 from .masks import causal_mask, padding_mask
 from .special import PADDING
 from .transformer import Transformer
-from .validation import invalid
+from .validation import check_tokens, invalid
 
 
 class Layout:
@@ -58,6 +58,10 @@ def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tens
     `real` [B, T] marks the target positions whose output is wanted; in each row they come first,
     so that no wanted position looks back at an unwanted one.
     """
+    check_tokens("source", source, model.config.source_vocab)
+    if len(source) != len(target):
+        fix = "give each source sentence one target"
+        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
     if not bool((source != PADDING).any()):
         raise invalid("source", "at least one real token", "padding only", "leave the batch out")
     if bool((real[:, 1:] & ~real[:, :-1]).any()):

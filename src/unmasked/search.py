@@ -187,7 +187,7 @@ def check_search(
     check_tokens("source", source, config.source_vocab)
     for name, token in (("bos", bos), ("eos", eos)):
         check_at_least(name, token, 0)
-        if not 0 <= token < config.target_vocab or token == PADDING:
+        if token >= config.target_vocab or token == PADDING:
             expected = f"a token of the target vocabulary, 1 to {config.target_vocab - 1}"
             raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
     most = config.max_len if config.positions == "learned" else sys.maxsize

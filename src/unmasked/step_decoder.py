@@ -98,19 +98,19 @@ class StepDecoder:
         self, x: Tensor, mask: Tensor | None, memory_mask: Tensor | None, state: DecoderState
     ) -> Tensor:
         """[B, W, D] → logits [B, W, V]. Masks as everywhere, but none of their rows is empty."""
-        batch, width, d_model = x.shape
+        merge, (batch, width, d_model) = MultiHeadAttention.merge, x.shape
         heads = (batch, width, -1, self.n_heads, d_model // self.n_heads)
         for layer, remembered in zip(self.layers, state.layers, strict=True):
             y = F.linear(layer.self_norm.enter(x), *layer.query_key_value)
             q, k, v = y.view(heads).permute(2, 0, 3, 1, 4)  # three times [B, H, W, K]
             k, v = remembered.past.append(k, v)
             y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-            x = layer.self_norm.leave(x, F.linear(joined(y), *layer.self_output))
+            x = layer.self_norm.leave(x, F.linear(merge(y), *layer.self_output))
 
             y = F.linear(layer.cross_norm.enter(x), *layer.cross_query)
             q, k, v = y.view(heads)[:, :, 0].transpose(1, 2), *remembered.memory.read()
             y = F.scaled_dot_product_attention(q, k, v, attn_mask=memory_mask)
-            x = layer.cross_norm.leave(x, F.linear(joined(y), *layer.cross_output))
+            x = layer.cross_norm.leave(x, F.linear(merge(y), *layer.cross_output))
 
             y = F.linear(layer.feed_forward_norm.enter(x), *layer.expand)
             y = F.linear(self.activation(y), *layer.contract)
@@ -122,10 +122,6 @@ class StepDecoder:
 def residual_norm(residual: Residual) -> Norm:
     norm = residual.norm
     return Norm(residual.pre, (norm.normalized_shape, norm.weight, norm.bias, norm.eps))
-
-
-def joined(x: Tensor) -> Tensor:  # [B, H, W, K] → [B, W, D]
-    return x.transpose(1, 2).flatten(2)
 
 
 def is_plain(module: nn.Module) -> bool:

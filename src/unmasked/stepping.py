@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .masks import padding_mask
+from .ranking import take
 from .special import PADDING
 from .step_decoder import StepDecoder, is_plain
 from .transformer import Transformer
@@ -47,7 +48,7 @@ class Cached:
         """Each hypothesis sees itself and its ancestors: [B, 1, W, steps · W]."""
         if self.width == 1:
             return None
-        inherited = self.ancestors.gather(1, parents[:, :, None].expand_as(self.ancestors))
+        inherited = take(self.ancestors, parents)
         self.ancestors = torch.cat([inherited, self.own.expand(len(parents), -1, -1)], dim=-1)
         return self.ancestors[:, None]
 
@@ -67,7 +68,7 @@ class Recomputed:
         self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        inherited = self.written.gather(1, parents[:, :, None].expand_as(self.written))
+        inherited = take(self.written, parents)
         self.written = torch.cat([inherited, tokens[:, :, None]], dim=-1)  # [B, W, time]
         width = tokens.shape[1]
         x = self.model.decode(

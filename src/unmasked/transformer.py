@@ -107,12 +107,11 @@ class Transformer(nn.Module):
         need_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AttentionMaps]:
         """[B, S], [B, T] → logits [B, T, V], and with `need_weights` the attention maps too."""
-        check_tokens("source", source, self.config.source_vocab)
-        if source_mask is None:
-            source_mask = padding_mask(source)
         memory, encoder_maps = pair(
             self.encode(source, source_mask=source_mask, need_weights=need_weights)
         )
+        if source_mask is None:
+            source_mask = padding_mask(source)
         x, decoder_maps = pair(
             self.decode(
                 target,

@@ -40,6 +40,14 @@ def check_at_least(argument: str, value: object, least: int) -> None:
         raise invalid(argument, f"a whole number of at least {least}", repr(value), fix)
 
 
+def check_heads_divide(d_model: int, n_heads: int) -> None:
+    check_at_least("d_model", d_model, 1)
+    check_at_least("n_heads", n_heads, 1)
+    if d_model % n_heads:
+        fix = "every head takes an equal share of the width"
+        raise invalid("n_heads", f"a divisor of d_model={d_model}", n_heads, fix)
+
+
 def check_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not low <= float(value) <= high:  # type: ignore[arg-type]
