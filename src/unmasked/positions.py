@@ -20,8 +20,8 @@ def frequencies(d_model: int) -> Tensor:
 def sinusoids(start: int, length: int, d_model: int) -> Tensor:
     """Rows of the paper's table: sine in the even columns, cosine in the odd. [length, d_model].
 
-    Computed in float64: in float32 the angle of position 10,000 is already wrong in its third
-    decimal. An odd width ends with a sine that has no cosine beside it.
+    Computed in float64: in float32 the angles of position 10,000 would be off by up to 0.0005.
+    An odd width ends with a sine that has no cosine beside it.
     """
     position = torch.arange(start, start + length, dtype=torch.float64)
     angle = position[:, None] * frequencies(d_model)  # [length, ceil(d_model / 2)]
