@@ -3,6 +3,8 @@
 from . import attention, decoder, encoder, feed_forward, interop, masks, positions, search
 from .attention import MultiHeadAttention
 from .config import PRESETS, LayerConfig, TransformerConfig
+from .devices import device
+from .source import show
 from .transformer import AttentionMaps, Transformer
 
 __version__ = "0.1.0"
@@ -15,10 +17,12 @@ __all__ = [
     "TransformerConfig",
     "attention",
     "decoder",
+    "device",
     "encoder",
     "feed_forward",
     "interop",
     "masks",
     "positions",
     "search",
+    "show",
 ]

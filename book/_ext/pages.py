@@ -1,0 +1,59 @@
+"""Makes the built pages lighter and easier to reach.
+
+The theme loads a script of icons that its web fonts already hold, and configures Thebe, which this
+book does not use: together 1.5 MB and a script error on each page. A few things that a screen
+reader or a keyboard needs are missing; they are added here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup
+from sphinx.application import Sphinx
+
+UNUSED = re.compile(r"fontawesome\.js|thebe", re.IGNORECASE)
+
+
+def add_landmarks(page: BeautifulSoup) -> None:
+    """What scrolls is reached by the keyboard; what stands outside of a landmark gets one."""
+    for box in page.select("div.output pre, div.cell_input pre, div.highlight pre"):
+        box["tabindex"] = "0"
+    for table in page.select(".bd-article .pst-scrollable-table-container"):
+        table.attrs.update({"tabindex": "0", "role": "group", "aria-label": "table"})
+    for image in page.select("button img[alt], a img[alt]"):
+        if image.find_parent(class_="dropdown-item"):
+            image["alt"] = ""  # the word stands beside the logo
+
+
+def mend(path: Path) -> None:
+    page = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    for script in page.find_all("script"):
+        parts = [script.get("src", ""), script.get("type", ""), script.text]
+        if UNUSED.search(" ".join(parts)) or script.text.startswith("kernelName"):
+            script.decompose()
+    for link in page.find_all("link", href=UNUSED):
+        link.decompose()
+    seen = set()  # the theme repeats some of its inline scripts
+    for script in page.find_all("script", src=False):
+        if script.text in seen:
+            script.decompose()
+        seen.add(script.text)
+    add_landmarks(page)
+    path.write_text(str(page), encoding="utf-8")
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    if error or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    (out / ".nojekyll").touch()  # GitHub Pages must serve the folders that begin with "_"
+    for path in out.rglob("*.html"):
+        mend(path)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("build-finished", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,54 @@
+"""Checks for the book's exercises: `check("masks 1", your_answer)` says whether it is right."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from ..validation import check_choice
+from . import masks, positions
+
+CHECKS: Mapping[str, Callable[[Any], str | None]] = {
+    f"{chapter} {number}": function
+    for chapter, module in (("masks", masks), ("positions", positions))
+    for number, function in enumerate(module.CHECKS, start=1)
+}
+
+
+class NoAnswerError(Exception):
+    """The reader's function returned nothing yet."""
+
+
+def check(exercise: str, answer: Any) -> None:
+    """Prints whether the answer to an exercise is right, and if not, a case in which it fails.
+
+    `...` as the answer, or a function that returns nothing, is waiting for its reader.
+    """
+    check_choice("exercise", exercise, list(CHECKS))
+    random_state = torch.get_rng_state()
+    try:
+        verdict = CHECKS[exercise](answering(answer)) or "right."
+    except NoAnswerError:
+        verdict = "your turn."
+    except Exception as error:  # a reader's mistake is news for the reader, not a traceback
+        verdict = f"not yet: it stops with {type(error).__name__}: {error}"
+    finally:
+        torch.set_rng_state(random_state)
+    print(f"Exercise {exercise}: {verdict}")
+
+
+def answering(answer: Any) -> Any:
+    """The answer, if there is one; a function that insists on returning something."""
+    if answer is None or answer is ...:
+        raise NoAnswerError
+    if not callable(answer):
+        return answer
+
+    @functools.wraps(answer)
+    def call(*args: Any) -> Any:
+        return answering(answer(*args))
+
+    return call

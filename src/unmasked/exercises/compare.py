@@ -1,0 +1,32 @@
+"""How an answer is compared with the expected one, and what is said if they differ."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def same_tensor(got: object, expected: Tensor, case: str) -> str | None:
+    """What is wrong with a tensor, in the order in which one would look for it."""
+    if not isinstance(got, Tensor):
+        return f"not yet: {case} should be a tensor and is a {type(got).__name__}."
+    if got.shape != expected.shape:
+        return f"not yet: {case} has shape {list(got.shape)}, not {list(expected.shape)}."
+    if (got.dtype == torch.bool) != (expected.dtype == torch.bool):
+        return f"not yet: {case} has the type {got.dtype}, not {expected.dtype}."
+    close = torch.isclose(got.double(), expected.double(), atol=1e-5)
+    if not close.all():
+        place = (~close).nonzero()[0].tolist()
+        values = f"{got[tuple(place)].item()}, not {expected[tuple(place)].item()}"
+        return f"not yet: {case} holds {values} at {place}."
+    return None
+
+
+def same_number(got: object, expected: float, tolerance: float = 0.0) -> str | None:
+    if isinstance(got, Tensor) and got.numel() == 1:
+        got = got.item()
+    if not isinstance(got, int | float):
+        return f"not yet: a number is asked for, and this is a {type(got).__name__}."
+    if abs(got - expected) > tolerance * abs(expected):
+        return f"not yet: {got:,} is too {'low' if got < expected else 'high'}."
+    return None

@@ -1,0 +1,228 @@
+"""The book's figures, a call each: masks, matrices and curves, drawn and described in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch, Rectangle
+from torch import Tensor
+
+from .picture import (
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    SIGNED,
+    STRONG,
+    STYLE,
+    Picture,
+    labels,
+    matrix,
+    number,
+    panels,
+)
+from .validation import invalid
+
+PAD = "<pad>"  # the word that stands for padding: what it hides is coloured as padding
+MAY, PADDING, FUTURE, OTHER = "may attend", "hidden: padding", "hidden: the future", "hidden"
+FILL = {MAY: "#14639c", PADDING: "#f3cf94", FUTURE: "#d9dee4", OTHER: "#eef0f2"}
+HATCH = {MAY: "", PADDING: "////", FUTURE: "....", OTHER: ""}
+
+Labels = Sequence[str] | None
+
+
+def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
+    """Masks side by side: each row a query, each column a key that it may attend to or not."""
+    return _mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
+
+
+def batch_masks(
+    source: Sequence[Sequence[str]],
+    target: Sequence[Sequence[str]],
+    *,
+    encoder: Tensor,
+    decoder: Tensor,
+    cross: Tensor,
+) -> Picture:
+    """The three masks of a Transformer: a row for each sentence, with its words on the axes."""
+    return _mask_grid(
+        [
+            [
+                ("encoder", encoder[i], read, read),
+                ("decoder", decoder[i], written, written),
+                ("cross-attention", cross[i], written, read),
+            ]
+            for i, (read, written) in enumerate(zip(source, target, strict=True))
+        ]
+    )
+
+
+def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
+    words, met = [], {MAY}
+    with rc_context(STYLE):
+        figure, axes = panels(len(grid), len(grid[0]), height=2.4)
+        for line, places in zip(grid, axes, strict=True):
+            for (title, mask, queries, keys), axis in zip(line, places, strict=True):
+                allowed = matrix(title, mask).astype(bool)
+                if len(allowed) == 1 and queries is not None:  # one row serves every query
+                    allowed = allowed.repeat(len(queries), axis=0)
+                reasons = _reasons(allowed, labels("keys", keys, allowed.shape[1]))
+                _draw_mask(axis, reasons)
+                first, last = places[0] is axis, line is grid[-1]
+                _axes(
+                    axis,
+                    title,
+                    labels("queries", queries, len(allowed)),
+                    keys,
+                    x="keys" if last else "",
+                    y="queries" if first else "",
+                )
+                hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
+                met.update(reasons.flat)
+                words.append(
+                    f"{title}, {_named(queries, 'queries')} over {_named(keys, 'keys')}: "
+                    f"{allowed.sum()} of {allowed.size} pairs may attend"
+                    + "".join(f", {entry}" for entry in hidden)
+                )
+        kinds = [kind for kind in FILL if kind in met]
+        handles = [Patch(fc=FILL[k], hatch=HATCH[k], ec=GREY, label=k) for k in kinds]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return Picture(figure, f"Masks drawn as grids. {'; '.join(words)}.")
+
+
+def _named(words: Labels, otherwise: str) -> str:
+    return f"“{' '.join(words)}”" if words else otherwise
+
+
+def _reasons(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
+    """Why each pair is as it is: the key is padding, or comes after the query, or neither."""
+    row, column = np.indices(allowed.shape)
+    padded = np.array([key == PAD for key in keys])[column]
+    hidden = np.where(padded, PADDING, np.where(column > row, FUTURE, OTHER))
+    return np.where(allowed, MAY, hidden)
+
+
+def _draw_mask(axis: Axes, reasons: np.ndarray) -> None:
+    for (row, column), reason in np.ndenumerate(reasons):
+        corner = (column - 0.5, row - 0.5)
+        fill, hatch = FILL[reason], HATCH[reason]
+        axis.add_patch(Rectangle(corner, 1, 1, facecolor=fill, hatch=hatch, edgecolor="white"))
+    height, width = reasons.shape
+    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+
+
+def matrices(
+    matrices: Mapping[str, Tensor | np.ndarray],
+    rows: Labels = None,
+    columns: Labels = None,
+    *,
+    x: str = "",
+    y: str = "",
+    numbers: bool = False,
+    signed: bool = False,
+    height: float = 2.6,
+) -> Picture:
+    """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
+
+    `signed` puts zero in the middle of the colours; else they begin at the lowest value.
+    """
+    arrays = {title: matrix(title, values) for title, values in matrices.items()}
+    everything = np.concatenate([array.ravel() for array in arrays.values()])
+    words = []
+    with rc_context(STYLE):
+        figure, axes = panels(1, len(arrays), height)
+        for (title, array), axis in zip(arrays.items(), axes[0], strict=True):
+            low, high = _scale(array if numbers else everything, signed)
+            image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
+            image.set_interpolation("nearest")
+            axis.set_aspect("equal" if rows or columns else "auto")
+            _axes(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
+            if numbers:
+                _write_numbers(axis, array, low, high, signed)
+            least, most = _scale(array, signed=False)
+            words.append(
+                f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
+                f"values from {number(least)} to {number(most)}"
+            )
+        if not numbers:
+            figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02)
+    return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
+
+
+def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
+    """The lowest and highest value that is not infinite; as far from zero, if signed."""
+    finite = values[np.isfinite(values)]
+    low, high = float(finite.min()), float(finite.max())
+    far = max(-low, high)
+    return (-far, far) if signed else (low, high)
+
+
+def _write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
+    for (row, column), value in np.ndenumerate(array):
+        strength = abs(value) / high if signed else (value - low) / ((high - low) or 1)
+        colour = "white" if np.isfinite(value) and strength > 0.6 else INK
+        text = f"{value:.2f}" if np.isfinite(value) else str(value).replace("inf", "∞")
+        axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=8.5)
+
+
+def curves(
+    lines: Mapping[str, Any],
+    x: Sequence[float] | Tensor | np.ndarray | None = None,
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    mark: tuple[float, str] | None = None,
+    height: float = 2.9,
+) -> Picture:
+    """Lines over one axis. `mark` draws a vertical line at a place and says what is there."""
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, height)
+        for i, (name, values) in enumerate(lines.items()):
+            ys = np.asarray(values, dtype=float)
+            xs = np.arange(len(ys)) if x is None else np.asarray(x, dtype=float)
+            if xs.shape != ys.shape:
+                fix = "give x and each line the same length"
+                raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
+            axis.plot(xs, ys, color=COLOURS[i % 6], linestyle=DASHES[i % 6], label=name, lw=1.8)
+            words.append(
+                f"{name} goes from {number(ys[0])} at {number(xs[0])} to {number(ys[-1])} at "
+                f"{number(xs[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"
+            )
+        if mark:
+            axis.axvline(mark[0], color=GREY, lw=1, ls=(0, (2, 2)))
+            place = axis.get_xaxis_transform()
+            axis.text(mark[0], 0.99, f" {mark[1]}", color=GREY, va="top", transform=place)
+            words.append(f"a vertical line at {number(mark[0])}: {mark[1]}")
+        axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
+        axis.set_xscale("log" if log_x else "linear")
+        axis.set_yscale("log" if log_y else "linear")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(x=0.01)
+        figure.legend(loc="outside lower center", ncols=min(4, len(lines)))
+    heading = f"{title}. " if title else ""
+    return Picture(figure, f"{heading}{ylabel} over {xlabel}. {'; '.join(words)}.")
+
+
+def _axes(
+    axis: Axes, title: str, rows: Labels, columns: Labels, *, x: str = "", y: str = ""
+) -> None:
+    """Title and ticks; words for padding in grey, so that its rows and columns stand out."""
+    axis.set(title=title, xlabel=x, ylabel=y)
+    axis.tick_params(length=0 if rows or columns else 3)
+    if rows:
+        axis.set_yticks(range(len(rows)), rows)
+    if columns:
+        slanted = max(map(len, columns)) > 2
+        turn: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(len(columns)), columns, **(turn if slanted else {}))
+    for tick in [*axis.get_xticklabels(), *axis.get_yticklabels()]:
+        if tick.get_text() == PAD:
+            tick.set_color(GREY)

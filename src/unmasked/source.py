@@ -1,0 +1,39 @@
+"""The installed source, for a notebook to show: what the reader sees is what runs."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from .validation import invalid
+
+
+class Source:
+    """Python source that a notebook shows highlighted and anything else as plain text."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def _repr_markdown_(self) -> str:
+        return f"```python\n{self.code}\n```"
+
+    def __repr__(self) -> str:
+        return self.code
+
+
+def show(*objects: Callable[..., Any] | type) -> Source:
+    """The source of functions, classes or methods, each under the name of the file it is in."""
+    blocks = []
+    for thing in objects:
+        try:
+            lines = inspect.getsource(thing).rstrip()
+            module = inspect.getmodule(thing)
+        except TypeError:
+            fix = "name the thing itself: show(causal_mask)"
+            expected = "a function, class or method written in Python"
+            raise invalid("show", expected, type(thing).__name__, fix) from None
+        name = module.__name__.replace(".", "/") if module else "?"
+        blocks.append(f"# src/{name}.py\n\n{textwrap.dedent(lines)}")
+    return Source("\n\n\n".join(blocks))

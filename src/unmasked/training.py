@@ -1,0 +1,43 @@
+"""Training: batches in, a model that has learnt from them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .validation import check_number, invalid
+
+
+def fit(
+    model: nn.Module,
+    loss: Callable[..., Tensor],
+    batches: Iterable[tuple[Tensor, ...]],
+    *,
+    rate: float = 3e-3,
+) -> list[float]:
+    """Takes one step of Adam for each batch, down the gradient of `loss(model, *batch)`.
+
+    The learning rate rises to `rate` over the first third of the steps and falls to nothing by
+    the last. Returns the loss of every step.
+    """
+    check_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
+    work: list[Any] = list(batches)
+    if not work:
+        fix = "check the data that they are made of"
+        raise invalid("batches", "at least one batch", "none", fix)
+    optimizer = torch.optim.Adam(model.parameters(), rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=len(work) + 1)
+    losses = []
+    model.train()
+    for batch in work:
+        value = loss(model, *batch)
+        optimizer.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+        losses.append(value.item())
+    model.eval()
+    return losses

@@ -1,0 +1,85 @@
+"""A browser, and the built book behind a local address that it may ask, and no other."""
+
+import functools
+import shutil
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pages import HTML
+from playwright.sync_api import Browser, Page, sync_playwright
+
+OPTIONS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"]
+SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Says nothing: the tests watch the requests themselves."""
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[str]:
+    assert (HTML / "index.html").exists(), "there is no built book: run `make book`"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=HTML))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    assert path, "no browser: install Chromium (Debian, Ubuntu: apt-get install chromium)"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page, and whatever went wrong or away from the site while it was open."""
+
+    def __init__(self, page: Page, site: str) -> None:
+        self.page, self.site = page, site
+        self.faults: list[str] = []
+        self.bytes = 0
+        page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
+        page.on("pageerror", lambda error: self.fault(f"script: {error}"))
+        page.on("requestfailed", lambda request: self.fault(f"failed: {request.url}"))
+        page.on("request", lambda r: self.fault(f"left the site: {r.url}", not self.own(r.url)))
+        page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
+
+    def own(self, url: str) -> bool:
+        return url.startswith((self.site, "data:", "blob:"))
+
+    def fault(self, text: str, happened: bool = True) -> None:
+        if happened:
+            self.faults.append(text)
+
+    def open(self, name: str) -> Page:
+        self.page.goto(f"{self.site}/{name}.html", wait_until="networkidle")
+        return self.page
+
+
+@pytest.fixture(params=["light", "dark"])
+def theme(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(params=SIZES)
+def size(request: pytest.FixtureRequest) -> tuple[int, int]:
+    return SIZES[request.param]
+
+
+@pytest.fixture
+def visit(browser: Browser, site: str, theme: str, size: tuple[int, int]) -> Iterator[Visit]:
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
+    )
+    visit = Visit(context.new_page(), site)
+    yield visit
+    assert visit.faults == []
+    context.close()

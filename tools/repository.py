@@ -1,0 +1,58 @@
+"""Writes the address of the repository everywhere: pyproject.toml holds it, the rest follows."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
+
+
+def current() -> str:
+    """The address that pyproject.toml states."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address: str = project["urls"]["Repository"]
+    return address
+
+
+def forms(address: str) -> list[str]:
+    """The ways in which an address appears: in links to GitHub, Colab and Binder; as a site."""
+    match = ADDRESS.fullmatch(address)
+    if not match:
+        sys.exit(f"URL: expected https://github.com/OWNER/NAME, got {address!r}")
+    owner, name = match.groups()
+    return [f"{owner}/{name}", f"{owner}.github.io/{name}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="example: make repository URL=https://github.com/OWNER/NAME"
+    )
+    parser.add_argument("url", nargs="?", default="", help="the new address (default: show it)")
+    url = parser.parse_args().url
+    if not url:
+        print(current())
+        return
+    changes = list(zip(forms(current()), forms(url), strict=True))
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in {".woff2", ".png", ".safetensors"} or not path.is_file():
+            continue
+        before = path.read_text(encoding="utf-8")
+        after = before
+        for old, new in changes:
+            after = after.replace(old, new)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            print(f"stamped {name}")
+
+
+if __name__ == "__main__":
+    main()
