@@ -44,7 +44,7 @@ check: setup  ## formatting, lint, types and spelling
 	$(BIN)/codespell
 
 unit: setup  ## unit tests with coverage of the package, and the tests of the notebooks and pages
-	$(BIN)/pytest -n auto --cov --cov-report=term
+	$(BIN)/pytest --ignore=tests/browser -n auto --cov --cov-report=term
 
 validate: setup  ## runs every notebook again and compares all its outputs with the stored ones
 	OMP_NUM_THREADS=1 $(BIN)/pytest book --nbval --nbval-current-env --nbval-cell-timeout=300 -n auto --dist loadfile

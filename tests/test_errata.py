@@ -344,6 +344,28 @@ def test_erratum_18_a_decoder_is_a_module():
 
     check(Decoder)
     caught(check, faulty)
+    with pytest.raises(SyntaxError):  # as it stands there
+        compile("def Decoder(nn.Module): ...", "erratum", "exec")
+
+
+def test_erratum_18_the_future_is_hidden_outside_of_training_too():
+    source, target = ragged([4]), ragged([6])
+    changed = target.clone()
+    changed[0, -1] = 3 + changed[0, -1] % (VOCABULARY - 3)
+
+    def check(decode):
+        for training in (True, False):
+            model.train(training)
+            assert difference(decode(target)[:, :-1], decode(changed)[:, :-1]) < 1e-12
+
+    def faulty(tokens):  # the causal mask is made while training only
+        mask = None if model.training else padding_mask(tokens)
+        return model(source, tokens, target_mask=mask)
+
+    model = small_model(dropout=0.0)
+    assert not torch.equal(target, changed)
+    check(lambda tokens: model(source, tokens))
+    caught(check, faulty)
 
 
 def test_erratum_19_each_step_stands_at_its_own_position():

@@ -8,10 +8,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from pages import HTML
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
+from visit import SIZES, Visit
 
 OPTIONS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"]
-SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -26,6 +26,7 @@ def site() -> Iterator[str]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture(scope="session")
@@ -36,31 +37,6 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         yield browser
         browser.close()
-
-
-class Visit:
-    """A page, and whatever went wrong or away from the site while it was open."""
-
-    def __init__(self, page: Page, site: str) -> None:
-        self.page, self.site = page, site
-        self.faults: list[str] = []
-        self.bytes = 0
-        page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
-        page.on("pageerror", lambda error: self.fault(f"script: {error}"))
-        page.on("requestfailed", lambda request: self.fault(f"failed: {request.url}"))
-        page.on("request", lambda r: self.fault(f"left the site: {r.url}", not self.own(r.url)))
-        page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
-
-    def own(self, url: str) -> bool:
-        return url.startswith((self.site, "data:", "blob:"))
-
-    def fault(self, text: str, happened: bool = True) -> None:
-        if happened:
-            self.faults.append(text)
-
-    def open(self, name: str) -> Page:
-        self.page.goto(f"{self.site}/{name}.html", wait_until="networkidle")
-        return self.page
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -1,0 +1,69 @@
+"""Links between pages and files exist, and the repository is the same wherever it is named."""
+
+import re
+import subprocess
+
+import pytest
+from pages import BOOK, ROOT, pages, prose, repository
+
+from repository import forms
+
+NAMES = [page.removeprefix("book/") for page in pages()]
+
+
+def links(text):
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def tracked():
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
+    texts = [ROOT / line for line in listed.stdout.splitlines() if not line.endswith(".woff2")]
+    return [path for path in texts if path.is_file()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_to_pages_and_headings_exist(name):
+    for link in links(prose(name)):
+        if link.startswith("http"):
+            continue
+        target, _, heading = link.partition("#")
+        assert not target or (BOOK / target).exists(), link
+        if heading:
+            other = target.rsplit(".", 1)[0] or name
+            slugs = [
+                re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+                for title in re.findall(r"^#+ (.*)", prose(other), re.MULTILINE)
+            ]
+            assert heading in slugs, link
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_into_the_repository_lead_to_files_that_exist(name):
+    for link in links(prose(name)):
+        if found := re.match(re.escape(repository()) + r"/(?:blob|tree)/main/([^#]+)", link):
+            assert (ROOT / found[1]).exists(), link
+
+
+def test_readme_links_exist():
+    for link in links((ROOT / "README.md").read_text(encoding="utf-8")):
+        if not link.startswith(("http", "#")):
+            assert (ROOT / link).exists(), link
+
+
+def test_the_repository_is_the_same_everywhere():
+    """Whoever links to GitHub, Colab, Binder or the pages names one address."""
+    slug, site = forms(repository())
+    named = 0
+    for path in tracked():
+        text = path.read_text(encoding="utf-8")
+        found = re.findall(r"git\+https://github\.com/([\w.-]+/[\w.-]+)", text)
+        found += re.findall(r"colab\.research\.google\.com/github/([\w.-]+/[\w.-]+)", text)
+        found += re.findall(r"mybinder\.org/v2/gh/([\w.-]+/[\w.-]+)", text)
+        found += re.findall(r"git clone https://github\.com/([\w.-]+/[\w.-]+)", text)
+        found += re.findall(r"github\.com/([\w.-]+/[\w.-]+)/(?:blob|tree|actions|issues)\b", text)
+        assert set(found) <= {slug, "OWNER/NAME"}, path
+        assert set(re.findall(r"[\w-]+\.github\.io/[\w.-]+", text)) <= {site}, path
+        named += slug in found
+    assert named >= 5

@@ -1,0 +1,108 @@
+"""What a reader does: menus, search, themes, Colab, downloads, solutions, the keyboard."""
+
+import json
+import re
+
+import pytest
+from pages import ROOT, notebooks, repository
+from visit import SIZES, Visit
+
+CHAPTER = "book/01_masks"
+
+
+def at(width: str, theme: str = "light") -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("size", "theme"), [(SIZES[width], theme)])
+
+
+@at("wide")
+def test_search_finds_causal(visit: Visit):
+    page = visit.open(CHAPTER)
+    page.keyboard.press("Control+k")
+    page.locator("input[type=search]:visible").first.fill("causal")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("ul.search li a")
+    titles = page.locator("ul.search li a").all_inner_texts()
+    assert any("Masks" in title for title in titles)
+
+
+@at("wide")
+@pytest.mark.parametrize("name", notebooks())
+def test_the_colab_button_opens_this_chapter(visit: Visit, name: str):
+    page = visit.open(f"book/{name}")
+    page.locator(".dropdown-launch-buttons > button").click()
+    link = page.locator(".dropdown-launch-buttons a", has_text="Colab")
+    assert link.is_visible()
+    owner = repository().removeprefix("https://github.com/")
+    address = f"https://colab.research.google.com/github/{owner}/blob/main/book/{name}.ipynb"
+    assert link.get_attribute("href") == address
+    binder = page.locator(".dropdown-launch-buttons a", has_text="Binder").get_attribute("href")
+    assert binder == f"https://mybinder.org/v2/gh/{owner}/main?urlpath=lab/tree/book/{name}.ipynb"
+
+
+@at("wide")
+@pytest.mark.parametrize("name", notebooks())
+def test_the_notebook_can_be_downloaded(visit: Visit, name: str):
+    page = visit.open(f"book/{name}")
+    page.locator(".dropdown-download-buttons > button").click()
+    link = page.locator(".dropdown-download-buttons a", has_text=".ipynb")
+    got = page.request.get(page.evaluate("a => a.href", link.element_handle()))
+    assert got.json() == json.loads((ROOT / f"book/{name}.ipynb").read_text(encoding="utf-8"))
+
+
+@at("narrow")
+def test_the_menu_opens_on_a_phone_and_leads_on(visit: Visit):
+    page = visit.open(CHAPTER)
+    entry = page.locator(".bd-sidebar-primary a", has_text="Positional").first
+    assert not entry.is_visible()
+    page.locator("button.primary-toggle").first.click()
+    entry.wait_for(state="visible")
+    entry.click()
+    page.wait_for_url(re.compile("02_positional_encoding"))
+
+
+@at("narrow")
+def test_the_contents_of_a_page_open_on_a_phone(visit: Visit):
+    page = visit.open(CHAPTER)
+    page.locator("button.secondary-toggle").first.click()
+    page.locator(".bd-sidebar-secondary a", has_text="By hand").first.wait_for(state="visible")
+
+
+@at("wide")
+def test_the_theme_can_be_switched(visit: Visit):
+    page = visit.open(CHAPTER)
+    seen = set()
+    for _ in range(3):
+        page.locator("button.theme-switch-button").first.click()
+        seen.add(page.evaluate("document.documentElement.dataset.theme"))
+    assert seen == {"light", "dark"}
+
+
+@at("wide")
+def test_solutions_are_folded_and_open_by_keyboard(visit: Visit):
+    page = visit.open(CHAPTER)
+    folded = page.locator("details.hide")
+    assert folded.count() == 3
+    code = folded.first.locator("pre").first
+    assert not code.is_visible()
+    folded.first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert code.is_visible()
+
+
+@at("wide")
+def test_the_keyboard_reaches_what_scrolls(visit: Visit):
+    page = visit.open(CHAPTER)
+    out_of_reach = page.evaluate(
+        "[...document.querySelectorAll('.bd-article pre, .bd-article div.math')]"
+        ".filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0).length"
+    )
+    assert out_of_reach == 0
+
+
+@at("wide")
+def test_formulas_are_mathml_in_our_font(visit: Visit):
+    page = visit.open("book/02_positional_encoding")
+    assert page.locator("math").count() > 20
+    assert page.evaluate("document.fonts.check('16px \"Unmasked Math\"')")
+    tall = page.locator("div.math mtable").first.bounding_box()
+    assert tall["height"] > 30  # a matrix of two rows, not a line of raw TeX

@@ -1,0 +1,30 @@
+"""A visit to the built book, at a size, that notes whatever goes wrong on the way."""
+
+from playwright.sync_api import Page
+
+SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+
+
+class Visit:
+    """A page, and whatever went wrong or away from the site while it was open."""
+
+    def __init__(self, page: Page, site: str) -> None:
+        self.page, self.site = page, site
+        self.faults: list[str] = []
+        self.bytes = 0
+        page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
+        page.on("pageerror", lambda error: self.fault(f"script: {error}"))
+        page.on("requestfailed", lambda request: self.fault(f"failed: {request.url}"))
+        page.on("request", lambda r: self.fault(f"left the site: {r.url}", not self.own(r.url)))
+        page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
+
+    def own(self, url: str) -> bool:
+        return url.startswith((self.site, "data:", "blob:"))
+
+    def fault(self, text: str, happened: bool = True) -> None:
+        if happened:
+            self.faults.append(text)
+
+    def open(self, name: str) -> Page:
+        self.page.goto(f"{self.site}/{name}.html", wait_until="networkidle")
+        return self.page

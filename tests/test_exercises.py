@@ -1,0 +1,92 @@
+"""Each check accepts what is right, whoever wrote it, and says what is wrong with the rest."""
+
+import math
+import re
+
+import pytest
+import torch
+
+from unmasked.exercises import CHECKS, check
+from unmasked.masks import causal_mask
+from unmasked.positions import frequencies, shift_matrix, sinusoids
+
+RIGHT = {
+    "masks 1": 27,
+    "masks 2": lambda n, width: causal_mask(n) & causal_mask(n).T.triu(1 - width).T.triu(1 - width),
+    "masks 3": lambda mask, heads: torch.cat([(~m).expand(heads, -1, -1) for m in mask]),
+    "positions 1": 60_600.0,
+    "positions 2": lambda row, shift: shift_matrix(len(row), shift) @ row,
+    "positions 3": lambda width, n: int(
+        torch.cdist(sinusoids(1, n - 1, width), sinusoids(0, 1, width)).argmin() + 1
+    ),
+}
+WRONG = {
+    "masks 1": [(25, "25 is too low"), (30, "30 is too high"), ("27", "a number is asked for")],
+    "masks 2": [
+        (lambda n, width: causal_mask(n), r"window\(5, 1\) holds True, not False at \[1, 0\]"),
+        (lambda n, width: causal_mask(n).int(), "has the type torch.int32, not torch.bool"),
+        (lambda n, width: causal_mask(n + 1), r"has shape \[2, 2\], not \[1, 1\]"),
+        (lambda n, width: [[True]], "should be a tensor and is a list"),
+        (lambda n, width: 1 / 0, "it stops with ZeroDivisionError: division by zero"),
+    ],
+    "masks 3": [
+        (lambda mask, heads: mask.expand(-1, heads, -1, -1).flatten(0, 1), "holds True, not False"),
+        (lambda mask, heads: ~mask[:, 0].repeat(heads, 1, 1), "not yet"),  # heads first, then rows
+        (lambda mask, heads: ~mask, "has shape"),
+    ],
+    "positions 1": [(2 * math.pi * 10000, "62,831.8.* is too high"), (6.28, "too low")],
+    "positions 2": [
+        (lambda row, shift: row, "holds"),
+        (lambda row, shift: shift_matrix(len(row), -shift) @ row, "holds"),
+        (lambda row, shift: row.roll(shift), "holds"),
+    ],
+    "positions 3": [(lambda width, n: 1, "for width 2 and n = 10 it says 1")],
+}
+
+
+def test_every_exercise_is_tested_here():
+    assert set(RIGHT) == set(WRONG) == set(CHECKS)
+
+
+@pytest.mark.parametrize("exercise", RIGHT)
+def test_a_right_answer_is_right(exercise, capsys):
+    check(exercise, RIGHT[exercise])
+    assert capsys.readouterr().out == f"Exercise {exercise}: right.\n"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "case"), [(e, c) for e, cases in WRONG.items() for c in cases]
+)
+def test_a_wrong_answer_gets_a_case_in_which_it_fails(exercise, case, capsys):
+    answer, message = case
+    check(exercise, answer)
+    out = capsys.readouterr().out
+    assert out.startswith(f"Exercise {exercise}: not yet")
+    assert re.search(message, out), out
+
+
+@pytest.mark.parametrize("exercise", RIGHT)
+@pytest.mark.parametrize("answer", [..., None, lambda *_: None])
+def test_no_answer_is_not_a_wrong_one(exercise, answer, capsys):
+    if callable(answer) and not callable(RIGHT[exercise]):
+        answer = answer()  # this exercise asks for a number
+    check(exercise, answer)
+    assert capsys.readouterr().out == f"Exercise {exercise}: your turn.\n"
+
+
+def test_a_tensor_of_one_number_is_a_number(capsys):
+    check("positions 1", 2 * torch.pi / frequencies(512)[-1])
+    assert "right" in capsys.readouterr().out
+
+
+def test_checking_leaves_the_random_numbers_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    check("masks 2", lambda n, width: torch.rand(n, n) > 0.5)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_an_unknown_exercise_is_refused():
+    with pytest.raises(ValueError, match="exercise: expected 'masks 1' or 'masks 2'"):
+        check("masks 9", 1)

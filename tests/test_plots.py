@@ -1,0 +1,172 @@
+"""What is drawn: the colours, arrays and lines in the axes, and the words that go with them."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.colors import to_hex
+from PIL import Image
+
+from unmasked import plots
+from unmasked.masks import causal_mask, padding_mask
+from unmasked.picture import Picture, number
+
+
+def drawn(axis):
+    """The colours of a mask's squares, as rows of the names that FILL gives them."""
+    names = {colour: name for name, colour in plots.FILL.items()}
+    height, width = (round(abs(a - b)) for a, b in (axis.get_ylim(), axis.get_xlim()))
+    rows = [[""] * width for _ in range(height)]
+    for square in axis.patches:
+        column, row = (round(place + 0.5) for place in square.get_xy())
+        rows[row][column] = names[to_hex(square.get_facecolor())]
+    return rows
+
+
+def test_masks_are_drawn_square_by_square_with_their_reasons():
+    picture = plots.masks({"causal": causal_mask(3)})
+    [axis] = picture.figure.axes
+    may, future = plots.MAY, plots.FUTURE
+    assert drawn(axis) == [[may, future, future], [may, may, future], [may, may, may]]
+    assert axis.get_title() == "causal"
+    assert (
+        "causal, queries over keys: 6 of 9 pairs may attend, 3 hidden: the future" in picture.words
+    )
+
+
+def test_what_padding_hides_is_told_from_what_the_future_hides():
+    tokens = torch.tensor([[1, 5, 0, 0]])
+    words = ["<bos>", "hi", "<pad>", "<pad>"]
+    mask = padding_mask(tokens) & causal_mask(4)
+    [axis] = plots.masks({"": mask}, words, words).figure.axes
+    assert drawn(axis)[0] == [plots.MAY, plots.FUTURE, plots.PADDING, plots.PADDING]
+    assert drawn(axis)[3] == [plots.MAY, plots.MAY, plots.PADDING, plots.PADDING]
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == words
+
+
+def test_what_is_hidden_for_no_reason_we_know_is_named_hidden():
+    [axis] = plots.masks({"": torch.tensor([[True, False], [False, True]])}).figure.axes
+    assert drawn(axis) == [[plots.MAY, plots.FUTURE], [plots.OTHER, plots.MAY]]
+
+
+def test_the_three_masks_of_a_batch_stand_in_a_row_for_each_sentence():
+    source, target = torch.tensor([[3, 4], [3, 0]]), torch.tensor([[1, 5, 6], [1, 5, 0]])
+    said, written = [["a", "b"], ["a", "<pad>"]], [["<bos>", "x", "y"], ["<bos>", "x", "<pad>"]]
+    picture = plots.batch_masks(
+        said,
+        written,
+        encoder=padding_mask(source),
+        decoder=padding_mask(target) & causal_mask(3),
+        cross=padding_mask(source),
+    )
+    axes = picture.figure.axes
+    assert [axis.get_title() for axis in axes] == ["encoder", "decoder", "cross-attention"] * 2
+    assert [(len(drawn(axis)), len(drawn(axis)[0])) for axis in axes[3:]] == [
+        (2, 2),
+        (3, 3),
+        (3, 2),
+    ]
+    assert drawn(axes[5]) == [[plots.MAY, plots.PADDING]] * 3
+    assert "cross-attention, “<bos> x <pad>” over “a <pad>”: 3 of 6 pairs" in picture.words
+    legend = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+    assert legend == [plots.MAY, plots.PADDING, plots.FUTURE]
+
+
+def test_matrices_share_a_scale_or_show_their_numbers():
+    one, two = torch.tensor([[0.0, 1.0]]), torch.tensor([[2.0, 4.0]])
+    picture = plots.matrices({"one": one, "two": two}, x="column", y="row")
+    images = [axis.images[0] for axis in picture.figure.axes[:2]]
+    assert np.array_equal(images[1].get_array(), two)
+    assert [image.get_clim() for image in images] == [(0, 4), (0, 4)]
+    assert picture.words == (
+        "Heat maps. one: 1 rows by 2 columns, values from 0 to 1; "
+        "two: 1 rows by 2 columns, values from 2 to 4."
+    )
+    numbered = plots.matrices({"one": one, "two": two}, numbers=True).figure
+    assert [axis.images[0].get_clim() for axis in numbered.axes] == [(0, 1), (2, 4)]
+    assert [text.get_text() for text in numbered.axes[0].texts] == ["0.00", "1.00"]
+
+
+def test_signed_matrices_have_zero_in_the_middle_and_infinity_is_written_out():
+    values = torch.tensor([[-1.0, 3.0], [-torch.inf, 0.5]])
+    [axis] = plots.matrices({"": values}, numbers=True, signed=True).figure.axes
+    assert axis.images[0].get_clim() == (-3, 3)
+    assert [text.get_text() for text in axis.texts] == ["-1.00", "3.00", "-∞", "0.50"]
+
+
+def test_labels_of_a_matrix_stand_where_they_belong():
+    labels = ["ich", "bier"]
+    [axis] = plots.matrices({"": torch.eye(2)}, labels, labels, numbers=True).figure.axes
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == labels
+    assert list(axis.get_yticks()) == [0, 1]
+
+
+def test_curves_draw_the_numbers_they_are_given():
+    picture = plots.curves(
+        {"up": [1, 2, 3], "down": torch.tensor([3.0, 2.0, 0.5])},
+        x=[10, 20, 30],
+        xlabel="step",
+        ylabel="loss",
+        title="Training",
+        log_y=True,
+        log_x=True,
+        mark=(20, "half way"),
+    )
+    [axis] = picture.figure.axes
+    assert [list(line.get_ydata()) for line in axis.lines[:2]] == [[1, 2, 3], [3, 2, 0.5]]
+    assert list(axis.lines[0].get_xdata()) == [10, 20, 30]
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+    assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines[:2]}) == 2
+    assert picture.words == (
+        "Training. loss over step. up goes from 1 at 10 to 3 at 30, lowest 1, highest 3; down goes "
+        "from 3 at 10 to 0.5 at 30, lowest 0.5, highest 3; a vertical line at 20: half way."
+    )
+
+
+def test_curves_count_from_zero_without_x():
+    [axis] = plots.curves({"a": [5, 6]}, xlabel="", ylabel="").figure.axes
+    assert list(axis.lines[0].get_xdata()) == [0, 1]
+
+
+def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
+    def make():
+        return plots.masks({"causal": causal_mask(3)})
+
+    assert make()._repr_png_() == make()._repr_png_()
+    assert repr(make()) == make().words
+    make().save(tmp_path / "mask.svg")
+    assert "<svg" in (tmp_path / "mask.svg").read_text()
+    image = Image.open(io.BytesIO(make()._repr_png_()))
+    assert image.size[0] == pytest.approx(6.8 * 144, abs=2)
+    assert isinstance(make(), Picture)
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plots.masks({"m": torch.ones(2, 3, 3)}), "m: expected one matrix, got shape"),
+        (lambda: plots.matrices({"m": torch.ones(3)}), "m: expected one matrix, got shape"),
+        (lambda: plots.matrices({"m": [[1.0]]}), "m: expected a Tensor or a ndarray, got list"),
+        (
+            lambda: plots.masks({"m": causal_mask(3)}, queries=["a"]),
+            "queries: expected 3 labels, got 1; give one for each row or column drawn",
+        ),
+        (
+            lambda: plots.curves({"a": [1, 2]}, x=[1], xlabel="", ylabel=""),
+            "a: expected 1 values, got shape",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_numbers_in_words_have_two_digits_that_count():
+    assert [number(x) for x in (0.123, 12.34, 0.0000314, 1234.5)] == [
+        "0.12",
+        "12",
+        "3.1e-05",
+        "1,234",
+    ]
