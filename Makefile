@@ -8,7 +8,7 @@ PIP_OPTIONS := --quiet --disable-pip-version-check
 HTML := _build/html
 PORT ?= 8000
 
-.PHONY: help setup book serve notebooks repository test check unit validate test-browser test-colab bench clean
+.PHONY: help setup book serve notebooks repository test check unit validate links test-browser test-colab bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -24,6 +24,9 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 book: setup  ## builds the book from the stored notebooks, without running them
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
 	@echo "The book is at $(HTML)/index.html; \`make serve\` shows it."
+
+links: setup  ## asks every address in the book whether it is still there; needs the network
+	$(BIN)/jupyter-book build . --all --builder linkcheck
 
 serve: book  ## builds the book and serves it on http://localhost:8000 (PORT=… for another port)
 	@echo "The book is at http://localhost:$(PORT), until Ctrl-C."

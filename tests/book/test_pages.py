@@ -1,0 +1,94 @@
+"""The built pages as files: descriptions, formulas, headings, no script or address from outside."""
+
+import re
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from bs4 import BeautifulSoup
+from fontTools.ttLib import TTFont
+from pages import BOOK, HTML, code_cells, notebooks, pages
+
+EVERY = pytest.mark.parametrize("name", pages())
+
+
+@cache
+def page(name):
+    path = HTML / f"{name}.html"
+    assert path.exists(), f"there is no {path.name} in {HTML}: run `make book`"
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@EVERY
+def test_every_image_says_what_it_shows(name):
+    for image in page(name).select(".bd-article img"):
+        assert len(image["alt"]) > 60, image
+        assert not re.search(r"\.png|_images|[0-9a-f]{16}", image["alt"])
+
+
+@pytest.mark.parametrize("name", notebooks())
+def test_every_figure_of_a_notebook_is_on_its_page_with_its_words(name):
+    words = [
+        cell.metadata["mystnb"]["image"]["alt"]
+        for cell in code_cells(name)
+        if "mystnb" in cell.metadata
+    ]
+    shown = [image["alt"] for image in page(f"book/{name}").select(".bd-article img")]
+    assert shown == words
+
+
+def test_the_front_page_shows_a_figure_of_a_notebook():
+    [image] = page("book/intro").select(".bd-article img")
+    assert image["alt"].startswith("Masks drawn as grids")
+    assert (HTML / "book" / image["src"]).resolve().exists()
+
+
+@EVERY
+def test_nothing_is_loaded_from_outside(name):
+    for tag in page(name).select("script[src], link[href], img[src], iframe, source, video"):
+        address = tag.get("src") or tag.get("href")
+        assert not re.match(r"(https?:)?//", address), tag
+        if not address.startswith("data:"):
+            file = (HTML / name).parent / address.split("?")[0]
+            assert tag.get("rel") in (["next"], ["prev"]) or file.resolve().exists(), address
+
+
+@EVERY
+def test_scripts_that_are_not_needed_are_gone(name):
+    scripts = " ".join(f"{s.get('src', '')} {s.text}" for s in page(name).select("script"))
+    assert not re.search("fontawesome|thebe|mathjax|katex|require.js", scripts, re.IGNORECASE)
+
+
+@EVERY
+def test_formulas_are_mathml_and_no_tex_is_left(name):
+    article = page(name).select_one("article.bd-article")
+    for code in article.select("pre, code, script, math"):
+        code.extract()
+    assert not re.search(r"\$[^$\s]|\\(frac|sqrt|sum|omega|mathrm|begin)", article.text)
+
+
+def test_every_character_of_a_formula_is_in_our_font():
+    font = TTFont(BOOK / "_static/fonts/unmasked-math.woff2").getBestCmap()
+    used = {c for name in pages() for math in page(name).select("math") for c in math.text}
+    italic = {c for c in used if c.isascii() and c.isalpha() and c != "h"}
+    assert len(used) > 40
+    assert {c for c in used if not c.isspace() and ord(c) not in font} <= {"\u2061"}
+    for letter in italic:  # a browser draws a single letter as a mathematical italic
+        capital = letter.isupper()
+        assert 0x1D434 + ord(letter) - ord("A") - (0 if capital else 6) in font
+    assert 0x210E in font  # the italic h has a place of its own
+
+
+@EVERY
+def test_a_page_has_one_title_and_headings_that_nest(name):
+    headings = page(name).select("article.bd-article :is(h1, h2, h3, h4)")
+    levels = [int(heading.name[1]) for heading in headings]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+def test_the_site_can_be_published_as_it_is():
+    assert (HTML / ".nojekyll").exists()
+    assert "book/intro.html" in (HTML / "index.html").read_text(encoding="utf-8")
+    assert (HTML / "_static/fonts/GUST-FONT-LICENSE.txt").exists()

@@ -1,0 +1,104 @@
+"""The tools that keep the book true: running, comparing, stamping."""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pages import ROOT
+
+import notebooks as runner
+import repository
+
+
+def write(path, *sources):
+    cells = [new_code_cell(source, id=f"c{i}") for i, source in enumerate(sources)]
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# T", id="t"), *cells]), path)
+    return path
+
+
+SHOW = "import unmasked; unmasked.show(unmasked.device)"
+FIGURE = "from unmasked import plots\nplots.curves({'a': [1, 2]}, xlabel='x', ylabel='y')"
+
+
+def test_running_stores_outputs_words_and_the_same_bytes_each_time(tmp_path):
+    path = write(tmp_path / "a.ipynb", "print('one'); print('two')", FIGURE)
+    stored = []
+    for _ in range(2):
+        assert runner.run(path, timeout=60) is None
+        stored.append(path.read_bytes())
+    assert stored[0] == stored[1]
+    cells = nbformat.read(path, as_version=4).cells
+    assert cells[1].outputs[0].text == "one\ntwo\n"
+    assert cells[2].metadata["mystnb"]["image"]["alt"].startswith("y over x. a goes from 1")
+    assert b"iopub" not in stored[0]
+
+
+def test_a_notebook_that_fails_is_named_and_left_as_it_was(tmp_path, capsys):
+    path = write(tmp_path / "bad.ipynb", "1 / 0")
+    before = path.read_bytes()
+    assert runner.run(path, timeout=60) == "bad"
+    assert path.read_bytes() == before
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_an_unknown_notebook_is_refused_with_the_known_ones():
+    with pytest.raises(SystemExit, match=r"no notebook '99_none'.*there are: 01_masks"):
+        runner.find("99_none")
+
+
+@pytest.mark.parametrize(
+    ("stored", "new"),
+    [
+        ("print(1)", "print(2)"),
+        ("3", "4"),
+        (FIGURE, FIGURE.replace("[1, 2]", "[1, 3]")),
+        (SHOW, SHOW.replace("device)", "show)")),
+    ],
+)
+def test_the_comparison_notices_a_stored_output_that_is_no_longer_true(tmp_path, stored, new):
+    """Printed text, values, the words of a figure, the source that is shown."""
+    path = write(tmp_path / "a.ipynb", stored)
+    assert runner.run(path, timeout=60) is None
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    command += ["--rootdir", str(tmp_path), "--nbval", "--nbval-current-env", str(path)]
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].source = new
+    nbformat.write(notebook, path)
+    assert subprocess.run(command, capture_output=True).returncode == 1
+
+
+def test_stamping_writes_the_new_address_everywhere(tmp_path, monkeypatch, capsys):
+    old, new = repository.current(), "https://github.com/someone/elsewhere"
+    texts = {
+        "pyproject.toml": f'[project]\nname = "x"\n[project.urls]\nRepository = "{old}"\n',
+        "a.md": f"[code]({old}/blob/main/a.py) https://colab.research.google.com/github/"
+        + old.removeprefix("https://github.com/"),
+        "b.md": "nothing",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    monkeypatch.setattr(repository, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["repository.py", new])
+    repository.main()
+    assert repository.current() == new
+    assert (tmp_path / "a.md").read_text().count("someone/elsewhere") == 2
+    assert capsys.readouterr().out == "stamped a.md\nstamped pyproject.toml\n"
+
+
+@pytest.mark.parametrize(
+    "url", ["github.com/a/b", "https://gitlab.com/a/b", "https://github.com/a"]
+)
+def test_an_address_of_another_shape_is_refused(url):
+    with pytest.raises(SystemExit, match=r"expected https://github\.com/OWNER/NAME"):
+        repository.forms(url)
+
+
+def test_every_command_explains_itself():
+    for tool in ("notebooks.py", "repository.py", "colab.py", "math_font.py"):
+        command = [sys.executable, ROOT / "tools" / tool, "--help"]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "usage:" in text

@@ -1,0 +1,90 @@
+"""Runs notebooks as Colab would: torch is there, the package is not, the folder is empty.
+
+Each notebook's own install cell is run for real. It names the public repository; git is told to
+take a clone of this checkout's last commit instead, so that what is tested is what is here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+from notebooks import BOOK, find
+from repository import ROOT, current
+
+# What Colab brings along: its own torch among them, which must stay as it is.
+PROVIDED = ("torch", "numpy", "matplotlib", "ipykernel", "nbclient", "setuptools")
+
+
+def pinned() -> list[str]:
+    """The versions of requirements.txt, for what is provided."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.split("==")[0] in PROVIDED]
+
+
+def python_in(folder: Path) -> Path:
+    """A new environment with what Colab provides; the path of its Python."""
+    print("making an environment with torch, without the package …", flush=True)
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *pinned()], check=True)
+    return python
+
+
+def redirected(clone: Path) -> dict[str, str]:
+    """An environment in which git takes the clone for the public repository."""
+    subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, clone], check=True)
+    return {
+        **os.environ,
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{clone}.insteadOf",
+        "GIT_CONFIG_VALUE_0": current(),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def installed(python: Path) -> dict[str, str]:
+    """Name → version of everything in the environment."""
+    command = [python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return dict(line.split("==") for line in listed.splitlines() if "==" in line)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog="example: python tools/colab.py 01_masks"
+    )
+    parser.add_argument("names", nargs="*", help="notebooks, such as 01_masks (default: all)")
+    names = parser.parse_args().names
+    paths = [find(name) for name in names] or sorted(BOOK.glob("*.ipynb"))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        python = python_in(folder / "venv")
+        environment = redirected(folder / "clone.git")
+        before = installed(python)
+        for path in paths:
+            subprocess.run([python, "-m", "pip", "uninstall", "-qqy", "unmasked"], check=True)
+            alone = folder / path.stem
+            alone.mkdir()
+            (alone / path.name).write_bytes(path.read_bytes())
+            run = [folder / "venv/bin/jupyter", "execute", path.name, "--timeout=300"]
+            done = subprocess.run(run, cwd=alone, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{path.name} failed:\n{done.stdout}{done.stderr}")
+            after = installed(python)
+            if "unmasked" not in after:
+                sys.exit(f"{path.name} ran, but not with a package that it had installed")
+            changed = {name for name in before if after.get(name) != before[name]}
+            if changed - {"unmasked"}:
+                sys.exit(f"{path.name} changed what Colab had: {', '.join(sorted(changed))}")
+            print(f"{path.name}: installed the package and ran", flush=True)
+
+
+if __name__ == "__main__":
+    main()
