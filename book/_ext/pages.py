@@ -23,6 +23,8 @@ def add_landmarks(page: BeautifulSoup) -> None:
         box["tabindex"] = "0"
     for table in page.select(".bd-article .pst-scrollable-table-container"):
         table.attrs.update({"tabindex": "0", "role": "group", "aria-label": "table"})
+    for logo in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
+        logo.attrs.update({"role": "navigation", "aria-label": "Home"})
     for entry in page.select("div.citation-list, div.citation"):
         del entry["role"]  # roles that are no longer allowed there
     for image in page.select("button img[alt], a img[alt]"):
