@@ -19,6 +19,9 @@ RIGHT = {
     "positions 3": lambda width, n: int(
         torch.cdist(sinusoids(1, n - 1, width), sinusoids(0, 1, width)).argmin() + 1
     ),
+    "attention 1": 24,
+    "attention 2": torch.nn.functional.scaled_dot_product_attention,
+    "attention 3": lambda heads: heads.permute(0, 2, 1, 3).reshape(len(heads), heads.shape[2], -1),
 }
 WRONG = {
     "masks 1": [(25, "25 is too low"), (30, "30 is too high"), ("27", "a number is asked for")],
@@ -41,6 +44,16 @@ WRONG = {
         (lambda row, shift: row.roll(shift), "holds"),
     ],
     "positions 3": [(lambda width, n: 1, "for width 2 and n = 10 it says 1")],
+    "attention 1": [(8, "8 is too low"), (192, "192 is too high")],
+    "attention 2": [
+        (lambda q, k, v: (q @ k.T).softmax(-1) @ v, r"attend of shapes \[2, 4\].* holds"),
+        (lambda q, k, v: (q @ k.T / q.shape[-1] ** 0.5).softmax(0) @ v, "holds"),
+        (lambda q, k, v: q @ k.T, "has shape"),
+    ],
+    "attention 3": [
+        (lambda heads: heads.reshape(1, 4, 6), r"holds 3.0, not 12.0 at \[0, 0, 3\]"),
+        (lambda heads: heads.transpose(1, 2), "has shape"),
+    ],
 }
 
 

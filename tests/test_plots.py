@@ -102,6 +102,17 @@ def test_labels_of_a_matrix_stand_where_they_belong():
     assert list(axis.get_yticks()) == [0, 1]
 
 
+def test_attention_maps_name_the_strongest_key_of_each_query():
+    weights = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
+    maps = {f"head {i}": weights if i else weights.T for i in range(5)}
+    picture = plots.attention_maps(maps, ["q0", "q1"], ["k0", "k1"])
+    shown = [axis for axis in picture.figure.axes if axis.get_visible()]
+    assert [axis.get_title() for axis in shown] == list(maps)
+    assert np.array_equal(shown[1].images[0].get_array(), weights)
+    assert {axis.images[0].get_clim() for axis in shown} == {(0, 1)}
+    assert "head 1: q0 to k1 0.75, q1 to k0 1.00; " in picture.words
+
+
 def test_curves_draw_the_numbers_they_are_given():
     picture = plots.curves(
         {"up": [1, 2, 3], "down": torch.tensor([3.0, 2.0, 0.5])},

@@ -153,6 +153,41 @@ def matrices(
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
 
 
+def attention_maps(
+    maps: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str], *, per_row: int = 4
+) -> Picture:
+    """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
+
+    In words, each query is named with the key that gets most of its weight.
+    """
+    names, arrays = list(maps), [matrix(title, weights) for title, weights in maps.items()]
+    columns = min(per_row, len(names))
+    rows = -(-len(names) // columns)
+    words = []
+    with rc_context(STYLE):
+        figure, axes = panels(rows, columns, height=7.6 / max(2, columns))
+        places = [axis for line in axes for axis in line]
+        for title, array, axis in zip(names, arrays, places, strict=False):
+            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
+            first, last = axis in [line[0] for line in axes], axis in axes[-1]
+            _axes(
+                axis,
+                title,
+                labels("queries", queries, len(array)),
+                labels("keys", keys, array.shape[1]),
+                x="keys" if last else "",
+                y="queries" if first else "",
+            )
+            strongest = ", ".join(
+                f"{query} to {keys[row.argmax()]} {row.max():.2f}"
+                for query, row in zip(queries, array, strict=True)
+            )
+            words.append(f"{title}: {strongest}")
+        for axis in places[len(names) :]:
+            axis.set_visible(False)
+    return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")
+
+
 def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
     """The lowest and highest value that is not infinite; as far from zero, if signed."""
     finite = values[np.isfinite(values)]

@@ -158,7 +158,7 @@ def test_the_tests_that_a_chapter_names_exist(name):
 
 
 def test_all_errata_that_belong_to_a_chapter_are_in_it():
-    belong = {"01_masks": [3, 4, 11, 15, 18, 22], "02_positional_encoding": [8, 10, 16, 19]}
+    belong = {"01_masks": [3, 4, 11, 15, 18, 22], "02_positional_encoding": [8, 10, 16, 19], "03_attention": [1, 2, 12, 20]}
     for name, numbers in belong.items():
         text = "\n".join(cell.source for cell in notebook(name).cells)
         assert set(re.findall(r"`test_erratum_(\d\d)`", text)) == {f"{n:02}" for n in numbers}

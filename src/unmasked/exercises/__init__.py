@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from ..validation import check_choice
-from . import masks, positions
+from . import attention, masks, positions
 
+CHAPTERS = {"masks": masks, "positions": positions, "attention": attention}
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
-    for chapter, module in (("masks", masks), ("positions", positions))
+    for chapter, module in CHAPTERS.items()
     for number, function in enumerate(module.CHECKS, start=1)
 }
 
