@@ -15,6 +15,7 @@ from peers import Marian, Ours, Size, Torch, XTransformers
 from timing import Run
 from unmasked import search
 from unmasked.data.batching import batches_by_tokens
+from unmasked.feed_forward import FeedForward
 from unmasked.special import EOS
 from unmasked.stepping import Cached
 
@@ -175,6 +176,19 @@ def very_different_lengths(device: str) -> dict[str, Run]:
     }
 
 
+def feed_forward(train: bool, device: str) -> dict[str, Run]:
+    """The paper's feed-forward layer, linear and as convolutions: the claim is that these win."""
+    x = torch.randn(32, 64, 512, device=device)
+
+    def run(kind: str) -> Run:
+        module = FeedForward(512, 2048, kind=kind).to(device)
+        if train:
+            return lambda: module(x).sum().backward()
+        return torch.inference_mode()(lambda: module(x))
+
+    return {"unmasked, convolution": run("conv"), "unmasked, linear": run("linear")}
+
+
 WORKS = (
     Work(
         "train-256",
@@ -254,5 +268,19 @@ WORKS = (
         lambda device: beam(BASE, device),
         (("unmasked", "MarianMT", 1.25),),
         3,
+    ),
+    Work(
+        "feed-forward",
+        "feed-forward layer, d=512, batch 32 × 64, forward",
+        lambda device: feed_forward(False, device),
+        (("unmasked, convolution", "unmasked, linear", 1.0),),
+        31,
+    ),
+    Work(
+        "feed-forward-train",
+        "feed-forward layer, d=512, batch 32 × 64, forward and backward",
+        lambda device: feed_forward(True, device),
+        (("unmasked, convolution", "unmasked, linear", 1.0),),
+        31,
     ),
 )

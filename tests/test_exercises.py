@@ -22,6 +22,15 @@ RIGHT = {
     "attention 1": 24,
     "attention 2": torch.nn.functional.scaled_dot_product_attention,
     "attention 3": lambda heads: heads.permute(0, 2, 1, 3).reshape(len(heads), heads.shape[2], -1),
+    "feed_forward 1": 2 * 512 * 2048 + 2048 + 512,
+    "feed_forward 2": lambda: (torch.tensor([[-2.0, 2.0]]), torch.tensor([[0.5], [0.5]])),
+    "feed_forward 3": lambda a, b, c, d: (torch.einsum("ij,jk->ik", a, c), c.T @ b + d),
+    "decoder 1": 6_144_000,
+    "decoder 2": lambda target: (target[:, :3], target[:, -3:]),
+    "decoder 3": lambda past, n: torch.ones(n, past + n).tril(past).bool(),
+    "encoder 1": 1.41,
+    "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
+    "encoder 3": lambda x, f, norm, pre: [norm(x + f(x)), x + f(norm(x))][pre],
 }
 WRONG = {
     "masks 1": [(25, "25 is too low"), (30, "30 is too high"), ("27", "a number is asked for")],
@@ -49,6 +58,33 @@ WRONG = {
         (lambda q, k, v: (q @ k.T).softmax(-1) @ v, r"attend of shapes \[2, 4\].* holds"),
         (lambda q, k, v: (q @ k.T / q.shape[-1] ** 0.5).softmax(0) @ v, "holds"),
         (lambda q, k, v: q @ k.T, "has shape"),
+    ],
+    "decoder 1": [(3_072_000, "3,072,000 is too low")],
+    "decoder 2": [
+        (lambda target: (target, target[:, 1:]), "what the decoder reads has shape"),
+        (lambda target: (target[:, :-1], target[:, :-1]), "what it is asked for holds 1, not 3"),
+    ],
+    "decoder 3": [
+        (lambda past, n: causal_mask(n), r"step_mask\(4, 1\) has shape"),
+        (lambda past, n: torch.ones(n, past + n).tril().bool(), r"step_mask\(4, 1\) holds False"),
+    ],
+    "encoder 1": [(1.22, "1.22 is too low")],
+    "encoder 2": [
+        (lambda x, eps: (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + eps), "holds"),
+        (lambda x, eps: torch.nn.functional.layer_norm(x, x.shape, eps=eps), r"\[2, 3, 8\] holds"),
+    ],
+    "encoder 3": [
+        (lambda x, f, norm, pre: norm(x + f(x)), "with pre=True, it holds"),
+        (lambda x, f, norm, pre: x + norm(f(x)), "with pre=False, it holds"),
+    ],
+    "feed_forward 1": [(2 * 512 * 2048, "too low")],
+    "feed_forward 2": [
+        (lambda: (torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0], [1.0]])), "holds 0.0, not 3.0"),
+        (lambda: (torch.tensor([[1.0], [-1.0]]), torch.ones(2, 1)), r"W₁ has shape \[2, 1\]"),
+    ],
+    "feed_forward 3": [
+        (lambda a, b, c, d: (a @ c, b @ c), "the bias holds"),
+        (lambda a, b, c, d: ((a @ c).T, d), "the weight has shape"),
     ],
     "attention 3": [
         (lambda heads: heads.reshape(1, 4, 6), r"holds 3.0, not 12.0 at \[0, 0, 3\]"),

@@ -113,6 +113,17 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert "head 1: q0 to k1 0.75, q1 to k0 1.00; " in picture.words
 
 
+def test_the_maps_of_a_sentence_stand_side_by_side():
+    encoder, decoder, cross = torch.eye(2), torch.ones(3, 3).tril(), torch.ones(3, 2)
+    picture = plots.sentence_maps(
+        ["a", "b"], ["x", "y", "z"], encoder=encoder, decoder=decoder, cross=cross
+    )
+    drawn_arrays = [axis.images[0].get_array() for axis in picture.figure.axes]
+    assert [array.shape for array in drawn_arrays] == [(2, 2), (3, 3), (3, 2)]
+    assert np.array_equal(drawn_arrays[1], decoder)
+    assert "cross-attention: x to a 1.00, y to a 1.00, z to a 1.00." in picture.words
+
+
 def test_curves_draw_the_numbers_they_are_given():
     picture = plots.curves(
         {"up": [1, 2, 3], "down": torch.tensor([3.0, 2.0, 0.5])},

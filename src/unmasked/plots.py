@@ -160,30 +160,50 @@ def attention_maps(
 
     In words, each query is named with the key that gets most of its weight.
     """
-    names, arrays = list(maps), [matrix(title, weights) for title, weights in maps.items()]
-    columns = min(per_row, len(names))
-    rows = -(-len(names) // columns)
+    return _map_grid([(title, map_, queries, keys) for title, map_ in maps.items()], per_row)
+
+
+def sentence_maps(
+    source: Sequence[str],
+    target: Sequence[str],
+    *,
+    encoder: Tensor,
+    decoder: Tensor,
+    cross: Tensor,
+) -> Picture:
+    """The three attentions of one sentence side by side: within the source, the target, across."""
+    return _map_grid(
+        [
+            ("encoder", encoder, source, source),
+            ("decoder", decoder, target, target),
+            ("cross-attention", cross, target, source),
+        ],
+        per_row=3,
+    )
+
+
+def _map_grid(
+    grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]], per_row: int
+) -> Picture:
+    columns = min(per_row, len(grid))
+    rows = -(-len(grid) // columns)
     words = []
     with rc_context(STYLE):
         figure, axes = panels(rows, columns, height=7.6 / max(2, columns))
-        places = [axis for line in axes for axis in line]
-        for title, array, axis in zip(names, arrays, places, strict=False):
+        places = [(axis, line) for line in axes for axis in line]
+        for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
+            array = matrix(title, weights)
             axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
-            first, last = axis in [line[0] for line in axes], axis in axes[-1]
-            _axes(
-                axis,
-                title,
-                labels("queries", queries, len(array)),
-                labels("keys", keys, array.shape[1]),
-                x="keys" if last else "",
-                y="queries" if first else "",
-            )
+            rows_named = labels("queries", queries, len(array))
+            columns_named = labels("keys", keys, array.shape[1])
+            x, y = "keys" if line is axes[-1] else "", "queries" if axis is line[0] else ""
+            _axes(axis, title, rows_named, columns_named, x=x, y=y)
             strongest = ", ".join(
                 f"{query} to {keys[row.argmax()]} {row.max():.2f}"
                 for query, row in zip(queries, array, strict=True)
             )
             words.append(f"{title}: {strongest}")
-        for axis in places[len(names) :]:
+        for axis, _ in places[len(grid) :]:
             axis.set_visible(False)
     return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")
 

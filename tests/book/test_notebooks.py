@@ -158,7 +158,14 @@ def test_the_tests_that_a_chapter_names_exist(name):
 
 
 def test_all_errata_that_belong_to_a_chapter_are_in_it():
-    belong = {"01_masks": [3, 4, 11, 15, 18, 22], "02_positional_encoding": [8, 10, 16, 19], "03_attention": [1, 2, 12, 20]}
+    belong = {
+        "01_masks": [3, 4, 11, 15, 18, 22],
+        "02_positional_encoding": [8, 10, 16, 19],
+        "03_attention": [1, 2, 12, 20],
+        "04_feed_forward": [6, 9],
+        "05_encoder": [5, 13, 14, 17],
+        "06_decoder": [7, 18, 19, 21],
+    }
     for name, numbers in belong.items():
         text = "\n".join(cell.source for cell in notebook(name).cells)
         assert set(re.findall(r"`test_erratum_(\d\d)`", text)) == {f"{n:02}" for n in numbers}

@@ -14,3 +14,29 @@ def test_the_table_of_chapter_3_is_that_of_the_recorded_run():
             cells = " | ".join(f"{value:.{digits}f}" for value in scaling[unit][kind])
             exponent = scaling["exponents"][f"{kind}, {unit}"]
             assert f"| {kind}, {title} | {cells} | $n^{{{exponent:.1f}}}$ |" in text
+
+
+def test_the_table_of_chapter_4_is_that_of_the_recorded_run():
+    result = json.loads((ROOT / "benchmarks/results/feed-forward-cpu.json").read_text())
+    assert result["machine"]["date"] in prose("04_feed_forward")
+    for work, title in zip(result["works"], ("forward", "forward and backward"), strict=True):
+        linear, convolution = (
+            f"{work['times'][f'unmasked, {kind}']['median'] * 1000:.0f} ms"
+            for kind in ("linear", "convolution")
+        )
+        ratio = work["goals"][0]["measured"]
+        assert f"| {title} | {linear} | {convolution} | {ratio:.2f} |" in prose("04_feed_forward")
+        assert ratio < 1
+
+
+def test_the_speed_named_in_chapter_6_is_that_of_the_recorded_run():
+    result = json.loads((ROOT / "benchmarks/results/cpu.json").read_text())
+    [goal] = [
+        goal
+        for work in result["works"]
+        if work["name"] == "greedy-256"
+        for goal in work["goals"]
+        if "recomputing" in goal["theirs"]
+    ]
+    assert f"{goal['measured']:.2f} times less time" in prose("06_decoder")
+    assert result["machine"]["date"] in prose("06_decoder")

@@ -9,9 +9,16 @@ from typing import Any
 import torch
 
 from ..validation import check_choice
-from . import attention, masks, positions
+from . import attention, decoder, encoder, feed_forward, masks, positions
 
-CHAPTERS = {"masks": masks, "positions": positions, "attention": attention}
+CHAPTERS = {
+    "masks": masks,
+    "positions": positions,
+    "attention": attention,
+    "feed_forward": feed_forward,
+    "encoder": encoder,
+    "decoder": decoder,
+}
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
     for chapter, module in CHAPTERS.items()
