@@ -9,6 +9,7 @@ import torch
 from unmasked.exercises import CHECKS, check
 from unmasked.masks import causal_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
+from unmasked.search import greedy
 
 RIGHT = {
     "masks 1": 27,
@@ -25,6 +26,11 @@ RIGHT = {
     "feed_forward 1": 2 * 512 * 2048 + 2048 + 512,
     "feed_forward 2": lambda: (torch.tensor([[-2.0, 2.0]]), torch.tensor([[0.5], [0.5]])),
     "feed_forward 3": lambda a, b, c, d: (torch.einsum("ij,jk->ik", a, c), c.T @ b + d),
+    "transformer 1": 4_204_032,
+    "transformer 2": lambda d, f, n, v: (
+        v * d + n * (12 * d**2 + 12 * d + 4 * d * f + 2 * f + 12 * d)
+    ),
+    "transformer 3": lambda model, source, n: greedy(model, source, n, eos=11),
     "decoder 1": 6_144_000,
     "decoder 2": lambda target: (target[:, :3], target[:, -3:]),
     "decoder 3": lambda past, n: torch.ones(n, past + n).tril(past).bool(),
@@ -58,6 +64,14 @@ WRONG = {
         (lambda q, k, v: (q @ k.T).softmax(-1) @ v, r"attend of shapes \[2, 4\].* holds"),
         (lambda q, k, v: (q @ k.T / q.shape[-1] ** 0.5).softmax(0) @ v, "holds"),
         (lambda q, k, v: q @ k.T, "has shape"),
+    ],
+    "transformer 1": [(3_152_384, "too low")],
+    "transformer 2": [
+        (lambda d, f, n, v: 12 * n * d**2 + v * d, r"too low. \(size\(4, 8, 1, 10\)\)")
+    ],
+    "transformer 3": [
+        (lambda model, source, n: torch.ones(2, n + 1, dtype=torch.long), "has shape"),
+        (lambda model, source, n: torch.ones(2, n, dtype=torch.long), "holds 1, not"),
     ],
     "decoder 1": [(3_072_000, "3,072,000 is too low")],
     "decoder 2": [

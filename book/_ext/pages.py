@@ -14,7 +14,14 @@ from typing import Any
 from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 
+SITE = "https://transformer-unmasked.github.io/unmasked/book/"
 UNUSED = re.compile(r"fontawesome\.js|thebe", re.IGNORECASE)
+
+
+def stay_on_the_site(page: BeautifulSoup, site: str) -> None:
+    """Links to the published book lead to the page beside this one, wherever this one is."""
+    for link in page.select(f'a[href^="{site}"]'):
+        link["href"] = link["href"].removeprefix(site)
 
 
 def add_landmarks(page: BeautifulSoup) -> None:
@@ -46,6 +53,7 @@ def mend(path: Path) -> None:
             script.decompose()
         seen.add(script.text)
     add_landmarks(page)
+    stay_on_the_site(page, SITE)
     path.write_text(str(page), encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..validation import check_choice
-from . import attention, decoder, encoder, feed_forward, masks, positions
+from . import attention, decoder, encoder, feed_forward, masks, positions, transformer
 
 CHAPTERS = {
     "masks": masks,
@@ -18,6 +18,7 @@ CHAPTERS = {
     "feed_forward": feed_forward,
     "encoder": encoder,
     "decoder": decoder,
+    "transformer": transformer,
 }
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
