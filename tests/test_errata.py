@@ -13,7 +13,7 @@ from torch import nn
 from helpers import VOCABULARY, difference, ragged, small_config, small_model
 from unmasked import LayerConfig, MultiHeadAttention, Transformer
 from unmasked.attention import attention, masked_softmax
-from unmasked.decoder import Decoder
+from unmasked.decoder import Decoder, DecoderLayer
 from unmasked.feed_forward import FeedForward
 from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, from_ones, padding_mask
@@ -443,3 +443,26 @@ def test_erratum_22_hidden_means_weight_zero_and_not_only_a_low_score():
 
     check(masked_softmax)
     caught(check, hidden_by_a_billion)
+
+
+def test_erratum_23_cross_attention_adds_to_what_the_word_was():
+    """With values of nothing, attention says nothing: the word must come through unchanged."""
+    layer = DecoderLayer(LayerConfig(d_model=8, n_heads=2, dropout=0.0)).double()
+    memory = torch.randn(1, 3, 8, dtype=torch.float64)
+    with torch.no_grad():
+        layer.cross_attention.value.weight.zero_()
+        layer.cross_attention.value.bias.zero_()
+        layer.cross_attention.output.bias.zero_()
+
+    def check(across):
+        y = layer.cross_residual.norm(torch.randn(1, 2, 8, dtype=torch.float64))
+        assert difference(across(y), layer.cross_residual.norm(y)) < 1e-12
+
+    def ours(y):
+        return layer.cross_residual.leave(y, layer.cross_attention(y, key=memory))
+
+    def faulty(y):
+        return layer.cross_residual.norm(layer.cross_attention(y, key=memory))
+
+    check(ours)
+    caught(check, faulty)

@@ -48,7 +48,8 @@ def test_it_is_small_self_contained_and_the_same_each_time():
 def test_it_says_in_words_what_it_is():
     view = attention_view(maps(), words(4, "s"), words(5, "t"))
     assert repr(view) == (
-        "Attention viewer: 2 layers of 3 heads, source “s0 s1 s2 s3”, target “t0 t1 t2 t3 t4”."
+        "Attention viewer: 2 layers in the encoder, 2 in the decoder, 3 heads, "
+        "source “s0 s1 s2 s3”, target “t0 t1 t2 t3 t4”."
     )
 
 

@@ -52,8 +52,9 @@ def svg() -> str:
     padding, both = ("padding mask", "01_masks"), ("causal and padding mask", "01_masks")
     own, think = ("self-attention", "03_attention"), ("feed-forward", "04_feed_forward")
     across = ("cross-attention", "06_decoder")
+    source_padding = ("source's padding mask", "01_masks")
     left, left_end = stack(encoder, [(own, padding), (think, None)])
-    right, right_end = stack(decoder, [(own, both), (across, padding), (think, None)])
+    right, right_end = stack(decoder, [(own, both), (across, source_padding), (think, None)])
     memory, last = left_end + 58, right_end + 58
     cross = TOP + 148  # where the memory enters: the middle of the second attention
     parts = [
@@ -112,7 +113,7 @@ def stack(x: int, sublayers: list[tuple[Link, Link | None]]) -> tuple[list[str],
         y += 14
         parts.append(block(x, y, ("add & norm", "05_encoder"), NORM, height=24))
         around = f"M{x} {start - 9} H{x + HALF + GAP} V{y + 12} H{x + HALF + 2}"
-        parts.append(f'<path class="residual" d="{around}"/>')
+        parts.append(f'<path class="residual" d="{around}"/>{head(x + HALF, y + 12, 7, 4)}')
         y += 24
     frame = (
         f'<rect x="{x - HALF - 14}" y="176" width="{2 * HALF + GAP + 26}" height="{y - 160}" '
@@ -136,7 +137,7 @@ def arrow(path: str, tip: tuple[int, int]) -> str:
 
 
 def head(x: int, y: int, dx: int, dy: int) -> str:
-    """An arrow's head at x, y: pointing down, or to the right where it is longer than high."""
+    """An arrow's head at x, y: pointing down where dy is negative, else sideways, away from dx."""
     wings = (x - dx, y + dy, x + dx, y + dy) if dy < 0 else (x + dx, y - dy, x + dx, y + dy)
     return f'<polygon class="head" points="{x},{y} {wings[0]},{wings[1]} {wings[2]},{wings[3]}"/>'
 

@@ -53,10 +53,10 @@ def attention_view(
         ]
         data["maps"][title] = {"queries": queries, "keys": keys, "layers": layers}
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    first = data["maps"][next(iter(KINDS))]["layers"]
     words_said = (
-        f"Attention viewer: {len(first)} layers of {len(first[0])} heads, "
-        f"source “{' '.join(source_tokens)}”, target “{' '.join(target_tokens)}”."
+        f"Attention viewer: {len(maps.encoder)} layers in the encoder, {len(maps.decoder)} in the "
+        f"decoder, {maps.cross[0].shape[-3]} heads, source “{' '.join(source_tokens)}”, "
+        f"target “{' '.join(target_tokens)}”."
     )
     page = files("unmasked").joinpath("viewer.html").read_text(encoding="utf-8")
     page = page.replace("@ID@", hashlib.sha256(text.encode()).hexdigest()[:8])

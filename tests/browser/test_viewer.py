@@ -1,9 +1,13 @@
 """The attention viewer and the diagram of chapter 7, used as a reader would use them."""
 
 import pytest
+import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page
 from visit import SIZES, Visit
+
+from unmasked.transformer import AttentionMaps
+from unmasked.viewer import attention_view
 
 CHAPTER = "book/07_transformer"
 DESK = pytest.mark.parametrize(("size", "theme"), [(SIZES["wide"], "light")])
@@ -50,6 +54,7 @@ def test_it_can_be_used_by_keyboard_alone(visit: Visit):
 def test_kind_layer_and_head_can_be_chosen(visit: Visit):
     view = viewer(visit.open(CHAPTER))
     kind, layer, head = (view.locator("select").nth(i) for i in range(3))
+    view.locator(".queries button").nth(4).click()
     seen = {tuple(percents(view))}
     layer.select_option(index=1)
     seen.add(tuple(percents(view)))
@@ -107,3 +112,19 @@ def test_the_diagram_leads_to_the_chapters_of_this_very_site(visit: Visit):
     blocks.filter(has_text="feed-forward").first.click()
     page.wait_for_load_state()
     assert page.url == f"{visit.site}/book/04_feed_forward.html"
+
+
+@DESK
+def test_an_encoder_that_is_not_as_deep_as_the_decoder(visit: Visit):
+    shallow, deep = [torch.ones(1, 2, 2, 2) / 2], [torch.ones(1, 2, 3, 3).tril() / 3] * 3
+    cross = [torch.ones(1, 2, 3, 2) / 2] * 3
+    view = attention_view(AttentionMaps(shallow, deep, cross), ["a", "b"], ["x", "y", "z"])
+    visit.page.set_content(view.page)
+    kind, layer = (visit.page.locator("select").nth(i) for i in range(2))
+    assert layer.locator("option").count() == 3
+    layer.select_option(index=2)
+    kind.select_option(label="encoder: source looks at itself")
+    assert layer.locator("option").count() == 1
+    assert visit.page.locator(".keys small").all_inner_texts() == ["50", "50"]
+    kind.select_option(label="decoder: target looks back")
+    assert layer.locator("option").count() == 3
