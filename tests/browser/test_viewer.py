@@ -20,19 +20,19 @@ def viewer(page: Page) -> Locator:
 
 
 def percents(view: Locator) -> list[int]:
-    return [int(text) for text in view.locator(".keys small").all_inner_texts()]
+    return [int(text) for text in view.locator(".uv-keys small").all_inner_texts()]
 
 
 @DESK
 def test_pointing_at_a_word_shows_what_it_looks_at(visit: Visit):
     view = viewer(visit.open(CHAPTER))
-    words = view.locator(".queries button")
+    words = view.locator(".uv-queries button")
     assert words.all_inner_texts() == ["<bos>", *"neddih"]
     first = percents(view)
     words.nth(5).hover()
     assert percents(view) != first
     assert abs(sum(percents(view)) - 100) <= 3
-    said = view.locator(".said").inner_text()
+    said = view.locator(".uv-said").inner_text()
     assert said.startswith("i looks at ")
     assert f"{max(percents(view))} %" in said
     assert words.nth(5).get_attribute("aria-pressed") == "true"
@@ -47,21 +47,22 @@ def test_it_can_be_used_by_keyboard_alone(visit: Visit):
         page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "n"
-    assert view.locator(".said").inner_text().startswith("n looks at ")
+    assert view.locator(".uv-said").inner_text().startswith("n looks at ")
 
 
 @DESK
 def test_kind_layer_and_head_can_be_chosen(visit: Visit):
     view = viewer(visit.open(CHAPTER))
     kind, layer, head = (view.locator("select").nth(i) for i in range(3))
-    view.locator(".queries button").nth(4).click()
+    view.locator(".uv-queries button").nth(4).click()
+    view.page.mouse.move(0, 0)
     seen = {tuple(percents(view))}
     layer.select_option(index=1)
     seen.add(tuple(percents(view)))
     head.select_option(label="mean")
     seen.add(tuple(percents(view)))
     kind.select_option(label="encoder: source looks at itself")
-    assert view.locator(".queries button").all_inner_texts() == list("hidden")
+    assert view.locator(".uv-queries button").all_inner_texts() == list("hidden")
     kind.select_option(label="decoder: target looks back")
     assert percents(view)[0] == 100  # the first word can only look at itself
     assert len(seen) == 3
@@ -70,7 +71,7 @@ def test_kind_layer_and_head_can_be_chosen(visit: Visit):
 @DESK
 def test_all_heads_can_be_picked_from(visit: Visit):
     view = viewer(visit.open(CHAPTER))
-    heads = view.locator(".heads button")
+    heads = view.locator(".uv-heads button")
     assert heads.count() == 8
     heads.nth(6).click()
     assert view.locator("select").nth(1).input_value() == "1"
@@ -95,8 +96,8 @@ def test_the_table_holds_the_same_numbers(visit: Visit):
 def test_it_works_by_touch_on_a_phone_in_both_themes(visit: Visit):
     page = visit.open(CHAPTER)
     view = viewer(page)
-    view.locator(".queries button").nth(3).click()
-    assert view.locator(".said").inner_text().startswith("d looks at ")
+    view.locator(".uv-queries button").nth(3).click()
+    assert view.locator(".uv-said").inner_text().startswith("d looks at ")
     view.locator("summary", has_text="table").click()
     found = Axe().run(page, ".unmasked-view", options={"preload": False}).response["violations"]
     assert [f"{v['id']}: {v['nodes'][0]['html']}" for v in found] == []
@@ -125,6 +126,6 @@ def test_an_encoder_that_is_not_as_deep_as_the_decoder(visit: Visit):
     layer.select_option(index=2)
     kind.select_option(label="encoder: source looks at itself")
     assert layer.locator("option").count() == 1
-    assert visit.page.locator(".keys small").all_inner_texts() == ["50", "50"]
+    assert visit.page.locator(".uv-keys small").all_inner_texts() == ["50", "50"]
     kind.select_option(label="decoder: target looks back")
     assert layer.locator("option").count() == 3
