@@ -11,11 +11,12 @@ from PIL import Image
 from unmasked import plots
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.picture import Picture, number
+from unmasked.plot_masks import FILL, FUTURE, MAY, OTHER, PADDING
 
 
 def drawn(axis):
     """The colours of a mask's squares, as rows of the names that FILL gives them."""
-    names = {colour: name for name, colour in plots.FILL.items()}
+    names = {colour: name for name, colour in FILL.items()}
     height, width = (round(abs(a - b)) for a, b in (axis.get_ylim(), axis.get_xlim()))
     rows = [[""] * width for _ in range(height)]
     for square in axis.patches:
@@ -27,7 +28,7 @@ def drawn(axis):
 def test_masks_are_drawn_square_by_square_with_their_reasons():
     picture = plots.masks({"causal": causal_mask(3)})
     [axis] = picture.figure.axes
-    may, future = plots.MAY, plots.FUTURE
+    may, future = MAY, FUTURE
     assert drawn(axis) == [[may, future, future], [may, may, future], [may, may, may]]
     assert axis.get_title() == "causal"
     assert (
@@ -40,14 +41,24 @@ def test_what_padding_hides_is_told_from_what_the_future_hides():
     words = ["<bos>", "hi", "<pad>", "<pad>"]
     mask = padding_mask(tokens) & causal_mask(4)
     [axis] = plots.masks({"": mask}, words, words).figure.axes
-    assert drawn(axis)[0] == [plots.MAY, plots.FUTURE, plots.PADDING, plots.PADDING]
-    assert drawn(axis)[3] == [plots.MAY, plots.MAY, plots.PADDING, plots.PADDING]
+    assert drawn(axis)[0] == [
+        MAY,
+        FUTURE,
+        PADDING,
+        PADDING,
+    ]
+    assert drawn(axis)[3] == [
+        MAY,
+        MAY,
+        PADDING,
+        PADDING,
+    ]
     assert [tick.get_text() for tick in axis.get_yticklabels()] == words
 
 
 def test_what_is_hidden_for_no_reason_we_know_is_named_hidden():
     [axis] = plots.masks({"": torch.tensor([[True, False], [False, True]])}).figure.axes
-    assert drawn(axis) == [[plots.MAY, plots.FUTURE], [plots.OTHER, plots.MAY]]
+    assert drawn(axis) == [[MAY, FUTURE], [OTHER, MAY]]
 
 
 def test_the_three_masks_of_a_batch_stand_in_a_row_for_each_sentence():
@@ -67,10 +78,10 @@ def test_the_three_masks_of_a_batch_stand_in_a_row_for_each_sentence():
         (3, 3),
         (3, 2),
     ]
-    assert drawn(axes[5]) == [[plots.MAY, plots.PADDING]] * 3
+    assert drawn(axes[5]) == [[MAY, PADDING]] * 3
     assert "cross-attention, “<bos> x <pad>” over “a <pad>”: 3 of 6 pairs" in picture.words
     legend = [text.get_text() for text in picture.figure.legends[0].get_texts()]
-    assert legend == [plots.MAY, plots.PADDING, plots.FUTURE]
+    assert legend == [MAY, PADDING, FUTURE]
 
 
 def test_matrices_share_a_scale_or_show_their_numbers():

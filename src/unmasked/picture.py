@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .validation import check_type, invalid
 
+PAD = "<pad>"  # the word that stands for padding: its label is grey, what it hides has a colour
 INK, GREY = "#20262d", "#6b737c"
 COLOURS = ["#14639c", "#d1661a", "#2a8a57", "#8c4aa8", "#b0303c", "#5b6570"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
@@ -59,6 +60,9 @@ class Picture:
         return self.words
 
 
+Labels = Sequence[str] | None
+
+
 def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Axes]]]:
     """A figure of the page's width with rows × columns axes, each row `height` inches high."""
     figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
@@ -82,6 +86,23 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> list[str]:
     if len(given) != count:
         raise invalid(name, f"{count} labels", len(given), "give one for each row or column drawn")
     return list(given)
+
+
+def dress(
+    axis: Axes, title: str, rows: Labels, columns: Labels, *, x: str = "", y: str = ""
+) -> None:
+    """Title and ticks; words for padding in grey, so that its rows and columns stand out."""
+    axis.set(title=title, xlabel=x, ylabel=y)
+    axis.tick_params(length=0 if rows or columns else 3)
+    if rows:
+        axis.set_yticks(range(len(rows)), rows)
+    if columns:
+        slanted = max(map(len, columns)) > 2
+        turn: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(len(columns)), columns, **(turn if slanted else {}))
+    for tick in [*axis.get_xticklabels(), *axis.get_yticklabels()]:
+        if tick.get_text() == PAD:
+            tick.set_color(GREY)
 
 
 def number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The book's figures, a call each: masks, matrices and curves, drawn and described in words."""
+"""The book's figures, a call each, drawn and described in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
 from .picture import (
@@ -19,100 +18,19 @@ from .picture import (
     SIGNED,
     STRONG,
     STYLE,
+    Labels,
     Picture,
+    dress,
     labels,
     matrix,
     number,
     panels,
 )
+from .plot_maps import attention_maps, sentence_maps
+from .plot_masks import batch_masks, masks
 from .validation import invalid
 
-PAD = "<pad>"  # the word that stands for padding: what it hides is coloured as padding
-MAY, PADDING, FUTURE, OTHER = "may attend", "hidden: padding", "hidden: the future", "hidden"
-FILL = {MAY: "#14639c", PADDING: "#f3cf94", FUTURE: "#d9dee4", OTHER: "#eef0f2"}
-HATCH = {MAY: "", PADDING: "////", FUTURE: "....", OTHER: ""}
-
-Labels = Sequence[str] | None
-
-
-def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
-    """Masks side by side: each row a query, each column a key that it may attend to or not."""
-    return _mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
-
-
-def batch_masks(
-    source: Sequence[Sequence[str]],
-    target: Sequence[Sequence[str]],
-    *,
-    encoder: Tensor,
-    decoder: Tensor,
-    cross: Tensor,
-) -> Picture:
-    """The three masks of a Transformer: a row for each sentence, with its words on the axes."""
-    return _mask_grid(
-        [
-            [
-                ("encoder", encoder[i], read, read),
-                ("decoder", decoder[i], written, written),
-                ("cross-attention", cross[i], written, read),
-            ]
-            for i, (read, written) in enumerate(zip(source, target, strict=True))
-        ]
-    )
-
-
-def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
-    words, met = [], {MAY}
-    with rc_context(STYLE):
-        figure, axes = panels(len(grid), len(grid[0]), height=2.4)
-        for line, places in zip(grid, axes, strict=True):
-            for (title, mask, queries, keys), axis in zip(line, places, strict=True):
-                allowed = matrix(title, mask).astype(bool)
-                if len(allowed) == 1 and queries is not None:  # one row serves every query
-                    allowed = allowed.repeat(len(queries), axis=0)
-                reasons = _reasons(allowed, labels("keys", keys, allowed.shape[1]))
-                _draw_mask(axis, reasons)
-                first, last = places[0] is axis, line is grid[-1]
-                _axes(
-                    axis,
-                    title,
-                    labels("queries", queries, len(allowed)),
-                    keys,
-                    x="keys" if last else "",
-                    y="queries" if first else "",
-                )
-                hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
-                met.update(reasons.flat)
-                words.append(
-                    f"{title}, {_named(queries, 'queries')} over {_named(keys, 'keys')}: "
-                    f"{allowed.sum()} of {allowed.size} pairs may attend"
-                    + "".join(f", {entry}" for entry in hidden)
-                )
-        kinds = [kind for kind in FILL if kind in met]
-        handles = [Patch(fc=FILL[k], hatch=HATCH[k], ec=GREY, label=k) for k in kinds]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    return Picture(figure, f"Masks drawn as grids. {'; '.join(words)}.")
-
-
-def _named(words: Labels, otherwise: str) -> str:
-    return f"“{' '.join(words)}”" if words else otherwise
-
-
-def _reasons(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
-    """Why each pair is as it is: the key is padding, or comes after the query, or neither."""
-    row, column = np.indices(allowed.shape)
-    padded = np.array([key == PAD for key in keys])[column]
-    hidden = np.where(padded, PADDING, np.where(column > row, FUTURE, OTHER))
-    return np.where(allowed, MAY, hidden)
-
-
-def _draw_mask(axis: Axes, reasons: np.ndarray) -> None:
-    for (row, column), reason in np.ndenumerate(reasons):
-        corner = (column - 0.5, row - 0.5)
-        fill, hatch = FILL[reason], HATCH[reason]
-        axis.add_patch(Rectangle(corner, 1, 1, facecolor=fill, hatch=hatch, edgecolor="white"))
-    height, width = reasons.shape
-    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+__all__ = ["attention_maps", "batch_masks", "curves", "masks", "matrices", "sentence_maps"]
 
 
 def matrices(
@@ -140,7 +58,7 @@ def matrices(
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
-            _axes(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
+            dress(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
             if numbers:
                 _write_numbers(axis, array, low, high, signed)
             least, most = _scale(array, signed=False)
@@ -151,61 +69,6 @@ def matrices(
         if not numbers:
             figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02)
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
-
-
-def attention_maps(
-    maps: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str], *, per_row: int = 4
-) -> Picture:
-    """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
-
-    In words, each query is named with the key that gets most of its weight.
-    """
-    return _map_grid([(title, map_, queries, keys) for title, map_ in maps.items()], per_row)
-
-
-def sentence_maps(
-    source: Sequence[str],
-    target: Sequence[str],
-    *,
-    encoder: Tensor,
-    decoder: Tensor,
-    cross: Tensor,
-) -> Picture:
-    """The three attentions of one sentence side by side: within the source, the target, across."""
-    return _map_grid(
-        [
-            ("encoder", encoder, source, source),
-            ("decoder", decoder, target, target),
-            ("cross-attention", cross, target, source),
-        ],
-        per_row=3,
-    )
-
-
-def _map_grid(
-    grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]], per_row: int
-) -> Picture:
-    columns = min(per_row, len(grid))
-    rows = -(-len(grid) // columns)
-    words = []
-    with rc_context(STYLE):
-        figure, axes = panels(rows, columns, height=7.6 / max(2, columns))
-        places = [(axis, line) for line in axes for axis in line]
-        for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
-            array = matrix(title, weights)
-            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
-            rows_named = labels("queries", queries, len(array))
-            columns_named = labels("keys", keys, array.shape[1])
-            x, y = "keys" if line is axes[-1] else "", "queries" if axis is line[0] else ""
-            _axes(axis, title, rows_named, columns_named, x=x, y=y)
-            strongest = ", ".join(
-                f"{query} to {keys[row.argmax()]} {row.max():.2f}"
-                for query, row in zip(queries, array, strict=True)
-            )
-            words.append(f"{title}: {strongest}")
-        for axis, _ in places[len(grid) :]:
-            axis.set_visible(False)
-    return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")
 
 
 def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
@@ -264,20 +127,3 @@ def curves(
         figure.legend(loc="outside lower center", ncols=min(4, len(lines)))
     heading = f"{title}. " if title else ""
     return Picture(figure, f"{heading}{ylabel} over {xlabel}. {'; '.join(words)}.")
-
-
-def _axes(
-    axis: Axes, title: str, rows: Labels, columns: Labels, *, x: str = "", y: str = ""
-) -> None:
-    """Title and ticks; words for padding in grey, so that its rows and columns stand out."""
-    axis.set(title=title, xlabel=x, ylabel=y)
-    axis.tick_params(length=0 if rows or columns else 3)
-    if rows:
-        axis.set_yticks(range(len(rows)), rows)
-    if columns:
-        slanted = max(map(len, columns)) > 2
-        turn: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        axis.set_xticks(range(len(columns)), columns, **(turn if slanted else {}))
-    for tick in [*axis.get_xticklabels(), *axis.get_yticklabels()]:
-        if tick.get_text() == PAD:
-            tick.set_color(GREY)
