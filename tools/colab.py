@@ -14,7 +14,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from notebooks import BOOK, find
+from notebooks import chosen
 from repository import ROOT, current
 
 # What Colab brings along: its own torch among them, which must stay as it is.
@@ -61,8 +61,7 @@ def main() -> None:
         description=__doc__, epilog="example: python tools/colab.py 01_masks"
     )
     parser.add_argument("names", nargs="*", help="notebooks, such as 01_masks (default: all)")
-    names = parser.parse_args().names
-    paths = [find(name) for name in names] or sorted(BOOK.glob("*.ipynb"))
+    paths = chosen(parser.parse_args().names)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         python = python_in(folder / "venv")

@@ -28,12 +28,17 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="notebooks, such as 01_masks (default: all)")
     parser.add_argument("--timeout", type=int, default=300, help="seconds a cell may take (300)")
     options = parser.parse_args()
-    paths = [find(name) for name in options.names] or sorted(BOOK.glob("*.ipynb"))
+    paths = chosen(options.names)
     os.environ["OMP_NUM_THREADS"] = "1"  # one thread each, so that sums are added in one order
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         failed = [name for name in pool.map(lambda path: run(path, options.timeout), paths) if name]
     if failed:
         sys.exit(f"not stored, because a cell failed: {', '.join(failed)}")
+
+
+def chosen(names: list[str]) -> list[Path]:
+    """The notebooks of these names; all of them if there are none."""
+    return [find(name) for name in names] or sorted(BOOK.glob("*.ipynb"))
 
 
 def find(name: str) -> Path:

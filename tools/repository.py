@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+BINARY = {".woff2", ".png", ".safetensors"}
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 
 
@@ -29,6 +30,14 @@ def forms(address: str) -> list[str]:
     return [f"{owner}/{name}", f"{owner}.github.io/{name}"]
 
 
+def tracked() -> list[Path]:
+    """The text files of the repository, those included that are not committed yet."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True)
+    paths = [ROOT / name for name in listed.stdout.splitlines()]
+    return [path for path in paths if path.is_file() and path.suffix not in BINARY]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog="example: make repository URL=https://github.com/OWNER/NAME"
@@ -39,19 +48,14 @@ def main() -> None:
         print(current())
         return
     changes = list(zip(forms(current()), forms(url), strict=True))
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True)
-    for name in listed.stdout.splitlines():
-        path = ROOT / name
-        if path.suffix in {".woff2", ".png", ".safetensors"} or not path.is_file():
-            continue
+    for path in tracked():
         before = path.read_text(encoding="utf-8")
         after = before
         for old, new in changes:
             after = after.replace(old, new)
         if after != before:
             path.write_text(after, encoding="utf-8")
-            print(f"stamped {name}")
+            print(f"stamped {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ SITE = "https://transformer-unmasked.github.io/unmasked/book/"
 UNUSED = re.compile(r"fontawesome\.js|thebe", re.IGNORECASE)
 
 
-def stay_on_the_site(page: BeautifulSoup, site: str) -> None:
+def stay_on_the_site(page: BeautifulSoup) -> None:
     """Links to the published book lead to the page beside this one, wherever this one is."""
-    for link in page.select(f'a[href^="{site}"]'):
-        link["href"] = link["href"].removeprefix(site)
+    for link in page.select(f'a[href^="{SITE}"]'):
+        link["href"] = link["href"].removeprefix(SITE)
 
 
 def add_landmarks(page: BeautifulSoup) -> None:
@@ -55,7 +55,7 @@ def mend(path: Path) -> None:
             script.decompose()
         seen.add(script.text)
     add_landmarks(page)
-    stay_on_the_site(page, SITE)
+    stay_on_the_site(page)
     path.write_text(str(page), encoding="utf-8")
 
 

@@ -1,11 +1,12 @@
 """The book as files: its pages, its notebooks, where it is built, where its repository is."""
 
-import tomllib
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import yaml
+
+from repository import current as repository  # noqa: F401 (for the tests that import this)
 
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
@@ -40,8 +41,3 @@ def prose(name: str) -> str:
         return path.read_text(encoding="utf-8")
     cells = notebook(name).cells
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-
-
-def repository() -> str:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return project["urls"]["Repository"]

@@ -1,12 +1,11 @@
 """Links between pages and files exist, and the repository is the same wherever it is named."""
 
 import re
-import subprocess
 
 import pytest
 from pages import BOOK, ROOT, pages, prose, repository
 
-from repository import forms
+from repository import forms, tracked
 
 NAMES = [page.removeprefix("book/") for page in pages()]
 
@@ -14,13 +13,6 @@ NAMES = [page.removeprefix("book/") for page in pages()]
 def links(text):
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     return re.findall(r"\]\(([^)\s]+)\)", text)
-
-
-def tracked():
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
-    texts = [ROOT / line for line in listed.stdout.splitlines() if not line.endswith(".woff2")]
-    return [path for path in texts if path.is_file()]
 
 
 @pytest.mark.parametrize("name", NAMES)

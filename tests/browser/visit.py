@@ -11,7 +11,6 @@ class Visit:
     def __init__(self, page: Page, site: str) -> None:
         self.page, self.site = page, site
         self.faults: list[str] = []
-        self.bytes = 0
         page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
         page.on("pageerror", lambda error: self.fault(f"script: {error}"))
         page.on("requestfailed", lambda request: self.fault(f"failed: {request.url}"))

@@ -20,11 +20,8 @@ def attend(answer: Callable[[Tensor, Tensor, Tensor], Tensor]) -> str | None:
     """Attention for one head: [Q, d], [S, d], [S, e] → [Q, e]."""
     draws = torch.Generator().manual_seed(0)
     for queries, keys, width, value in ((2, 3, 4, 5), (1, 6, 64, 1)):
-        q, k = (
-            torch.randn(queries, width, generator=draws),
-            torch.randn(keys, width, generator=draws),
-        )
-        v = torch.randn(keys, value, generator=draws)
+        shapes = ((queries, width), (keys, width), (keys, value))
+        q, k, v = (torch.randn(shape, generator=draws) for shape in shapes)
         case = f"attend of shapes [{queries}, {width}], [{keys}, {width}], [{keys}, {value}]"
         if wrong := same_tensor(answer(q, k, v), attention(q, k, v), case):
             return wrong
