@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from .masks import padding_mask
 from .packed import packed_decode
@@ -28,12 +27,14 @@ def translation_loss(
     *,
     smoothing: float = 0.0,
     packed: bool = False,
+    total: int | None = None,
 ) -> Tensor:
     """The mean cross-entropy over the labels that are no padding: [B, S], [B, T + 1] → a scalar.
 
     Logits are computed for these labels alone: the last layer is the model's widest. `packed`
     leaves padding out of every other position-wise layer too; targets must then be padded on the
-    right.
+    right. `total` is for a part of a larger batch: that batch's number of labels, by which the
+    part's sum is divided, so that the parts add up to the mean of the whole.
     """
     check_type("model", model, Transformer)
     check_probability("smoothing", smoothing)
@@ -47,5 +48,16 @@ def translation_loss(
     else:
         memory = model.encode(source)
         hidden = model.decode(inputs, memory, source_mask=padding_mask(source))[real]
-    logits = model.generator(hidden)
-    return F.cross_entropy(logits, labels[real].long(), label_smoothing=smoothing)
+    losses = smoothed_cross_entropy(model.generator(hidden), labels[real].long(), smoothing)
+    return losses.mean() if total is None else losses.sum() / total
+
+
+def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """How surprising each label is: [N, V], [N] → [N].
+
+    With smoothing the aim is not all on the label: that share of it is spread evenly over the
+    vocabulary, the label included.
+    """
+    log_probabilities = logits.log_softmax(-1)
+    surprise = -log_probabilities.gather(-1, labels[:, None])[:, 0]
+    return (1 - smoothing) * surprise - smoothing * log_probabilities.mean(-1)

@@ -1,4 +1,4 @@
-"""Training: batches in, a model that has learnt from them out."""
+"""The shortest training loop: batches in, a model that has learnt from them out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .validation import check_number, invalid
+from ..validation import check_number, invalid
 
 
 def fit(

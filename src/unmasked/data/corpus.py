@@ -1,0 +1,68 @@
+"""Sentence pairs as tokens, in batches whose order is known from a seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..validation import invalid
+from .batching import batches_by_tokens, pad
+
+
+class Place(NamedTuple):
+    """Where in the data a training stands: so many batches of this epoch are done."""
+
+    epoch: int = 0
+    done: int = 0
+
+
+class Corpus:
+    """Token lists: sources end with EOS, targets stand between BOS and EOS."""
+
+    def __init__(self, source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> None:
+        if len(source) != len(target) or not source:
+            got = f"{len(source)} and {len(target)}"
+            raise invalid("corpus", "as many sources as targets", got, "each pair needs both")
+        self.source, self.target = source, target
+        self.lengths = [max(len(s), len(t)) for s, t in zip(source, target, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def batch(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """These sentences, padded: [B, S], [B, T + 1]."""
+        return pad([self.source[n] for n in numbers]), pad([self.target[n] for n in numbers])
+
+    def labels(self, numbers: Sequence[int]) -> int:
+        """How many words the decoder is asked for in these sentences."""
+        return sum(len(self.target[number]) - 1 for number in numbers)
+
+    def epoch(self, epoch: int, max_tokens: int, seed: int) -> list[list[int]]:
+        """The batches of one pass, as sentence numbers."""
+        generator = torch.Generator().manual_seed(seed + 1_000_003 * epoch)
+        return batches_by_tokens(self.lengths, max_tokens, generator=generator)
+
+    def stream(
+        self,
+        max_tokens: int,
+        seed: int,
+        start: Place = Place(),  # noqa: B008
+    ) -> Iterator[tuple[list[int], Place]]:
+        """Batch after batch without end, each with the place that follows it."""
+        epoch, done = start
+        while True:
+            batches = self.epoch(epoch, max_tokens, seed)
+            for number in range(done, len(batches)):
+                yield batches[number], Place(epoch, number + 1)
+            epoch, done = epoch + 1, 0
+
+    def fingerprint(self) -> str:
+        """The same for the same sentences in the same order."""
+        digest = hashlib.sha256()
+        for sentence in (*self.source, *self.target):
+            digest.update(repr(list(sentence)).encode())
+        return digest.hexdigest()[:16]

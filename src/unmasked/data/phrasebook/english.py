@@ -1,0 +1,104 @@
+"""English clauses: subject, verb, object; a helping verb asks and denies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import english_forms as forms
+from .clause import Clause, Nominal, Place, Tokens, tokens
+from .lexicon import FREQUENCIES, POSSESSIVES, TOMORROW, WHEN, YESTERDAY
+
+from .lexicon import Adjective, Adverb, Pronoun  # isort: skip
+
+
+class Verbs(NamedTuple):
+    helper: Tokens
+    rest: Tokens
+    alone: Tokens | None = None  # instead of both, in a plain statement
+
+
+def clause(said: Clause) -> Tokens:
+    """A main clause, a subordinate clause (they are alike), or a question."""
+    helper, rest, alone = verbs(said)
+    subject = nominal(said.subject, is_object=False)
+    time = tokens(said.time.english, "when") if said.time else []
+    often = time if said.time in FREQUENCIES and said.first != "time" else []
+    thing = nominal(said.object, is_object=True) if said.object else []
+    end = complement(said.complement)
+    front: Tokens = []
+    if said.first == "time":
+        front = time
+    elif said.question and said.first == "object":
+        front, thing = thing, []
+    elif said.question and said.first == "complement":
+        front, end = end, []
+    if said.question and subject[0].word != "who":
+        words = helper + subject
+    elif alone is not None and not said.negated:
+        words, rest = subject, alone
+    else:
+        words = subject + helper
+    if said.object and said.object.is_pronoun and rest and rest[-1].word == "up":
+        end += [rest.pop()]  # pick up the child, but pick her up
+    end += [] if often or said.first == "time" else time
+    return front + words + denial(said) + often + rest + thing + end
+
+
+def verbs(said: Clause) -> Verbs:
+    verb, who = said.verb.english, said.subject.agreement
+    if said.modal:
+        return modal_verbs(said)
+    if said.perfect and said.time in (YESTERDAY, WHEN):  # I have bought it; I bought it yesterday
+        past = tokens(said.verb.past, "verb", "perfect")
+        return Verbs(tokens("did", "perfect"), tokens(verb, "verb"), past)
+    if said.perfect:
+        helper = tokens(forms.present("have", *who), "perfect")
+        return Verbs(helper, tokens(said.verb.english_participle, "verb"))
+    if said.time is TOMORROW:
+        return Verbs(tokens("will", "when"), tokens(verb, "verb"))
+    alone = tokens(forms.present(verb, *who), "verb")
+    return Verbs(alone, []) if verb == "be" else Verbs(do(said), tokens(verb, "verb"), alone)
+
+
+def modal_verbs(said: Clause) -> Verbs:
+    assert said.modal is not None
+    verb, modal = tokens(said.verb.english, "verb"), said.modal.english
+    if modal == "want to":
+        alone = tokens(forms.present(modal, *said.subject.agreement), "modal")
+        return Verbs(do(said), tokens(modal, "modal") + verb, alone + verb)
+    if not said.negated:
+        return Verbs(tokens(modal, "modal"), verb)
+    if modal == "must":  # he must; he does not have to
+        return Verbs(do(said), tokens("have to", "modal") + verb)
+    if modal == "can":
+        return Verbs(tokens("cannot", "modal", "not"), verb)
+    return Verbs(tokens({"may": "must", "should": "should"}[modal], "modal"), verb)
+
+
+def do(said: Clause) -> Tokens:
+    """It is there because of the denial, or of the verb that cannot ask by itself."""
+    word = forms.present("do", *said.subject.agreement)
+    return tokens(word, "not" if said.negated else "modal" if said.modal else "verb")
+
+
+def denial(said: Clause) -> Tokens:
+    merged = said.modal is not None and said.modal.english == "can"
+    return tokens("not", "not") if said.negated and not merged else []
+
+
+def nominal(said: Nominal, *, is_object: bool) -> Tokens:
+    role, noun = said.role, said.head
+    if isinstance(noun, Pronoun):
+        return tokens(noun.english_object if is_object else noun.english, role)
+    words = tokens(said.adjective.english, f"{role} adjective") if said.adjective else []
+    words += tokens(noun.english_plural if said.plural else noun.english, role)
+    one = "any" if said.plural else forms.indefinite(words[0].word)
+    articles = {"der": "the", "ein": one, "kein": one, "": "", **POSSESSIVES}
+    return tokens(articles[said.determiner], f"{role} article") + words
+
+
+def complement(said: Place | Adjective | Adverb | None) -> Tokens:
+    if isinstance(said, Place):
+        where = tokens(said.preposition.english, "where")
+        return where + nominal(said.nominal, is_object=True)
+    return tokens(said.english, "how") if said else []

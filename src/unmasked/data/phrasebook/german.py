@@ -1,0 +1,74 @@
+"""German clauses: the finite verb stands second, or last; the rest of the verb at the end."""
+
+from __future__ import annotations
+
+from . import german_forms as forms
+from .clause import Clause, Nominal, Place, Tokens, tokens
+from .lexicon import BE, HAVE, Adjective, Adverb, Pronoun
+
+
+def clause(said: Clause) -> Tokens:
+    """A main clause or a question."""
+    finite, tail = verb(said)
+    parts = middle(said)
+    asked = said.question and said.first == "subject" and said.subject.head.german != "wer"
+    words = finite + parts.pop("subject") if asked else parts.pop(said.first) + finite
+    return words + [token for part in parts.values() for token in part] + tail
+
+
+def subordinate(said: Clause) -> Tokens:
+    """The clause after `dass`: all verbs at its end, a particle and its verb in one word."""
+    finite, tail = verb(said)
+    words = [token for part in middle(said).values() for token in part]
+    if tail and tail[0].word == said.verb.particle:
+        return words + tokens(said.verb.particle + finite[0].word, *finite[0].ideas)
+    return words + tail + finite
+
+
+def verb(said: Clause) -> tuple[Tokens, Tokens]:
+    """What agrees with the subject, and what waits for the end."""
+    who = said.subject.agreement
+    if said.modal:
+        infinitive = said.verb.particle + said.verb.infinitive
+        return tokens(forms.conjugate(said.modal, *who), "modal"), tokens(infinitive, "verb")
+    if said.perfect:
+        auxiliary = forms.conjugate(HAVE if said.verb.auxiliary == "hat" else BE, *who)
+        return tokens(auxiliary, "perfect"), tokens(said.verb.participle, "verb")
+    return tokens(forms.conjugate(said.verb, *who), "verb"), tokens(said.verb.particle, "verb")
+
+
+def middle(said: Clause) -> dict[str, Tokens]:
+    """All but the verb, in the order of a plain clause. A pronoun comes before the time."""
+    parts = {
+        "subject": nominal(said.subject, forms.NOMINATIVE),
+        "object": nominal(said.object, forms.ACCUSATIVE) if said.object else [],
+        "time": tokens(said.time.german, "when") if said.time else [],
+    }
+    if said.object and not said.object.is_pronoun:
+        parts["object"] = parts.pop("object")  # to the end
+    says_no = said.object is not None and said.object.determiner == "kein"
+    parts["not"] = tokens("nicht", "not") if said.negated and not says_no else []
+    parts["complement"] = complement(said.complement)
+    return parts
+
+
+def nominal(said: Nominal, case: int) -> Tokens:
+    role, noun = said.role, said.head
+    if isinstance(noun, Pronoun):
+        return tokens(noun.german if case == forms.NOMINATIVE else noun.german_object, role)
+    article = forms.determiner(said.determiner, noun, said.plural, case)
+    words = tokens(article, f"{role} article", *["not"] * (said.determiner == "kein"))
+    if said.adjective:
+        described = (said.adjective.german, said.determiner, noun, said.plural, case)
+        words += tokens(forms.adjective(*described), f"{role} adjective")
+    return words + tokens(noun.german_plural if said.plural else noun.german, role)
+
+
+def complement(said: Place | Adjective | Adverb | None) -> Tokens:
+    if not isinstance(said, Place):
+        return tokens(said.german, "how") if said else []
+    where = tokens(said.preposition.german, "where")
+    what = nominal(said.nominal, forms.DATIVE)
+    if (where[0].word, what[0].word) == ("in", "dem"):
+        return tokens("im", *where[0].ideas, *what[0].ideas) + what[1:]
+    return where + what

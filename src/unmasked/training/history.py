@@ -1,0 +1,81 @@
+"""What a training measured on its way: a table, a plot, a file, and TensorBoard's format."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..picture import Picture
+from ..plots import curves
+from ..validation import check_choice, invalid
+
+Row = dict[str, float]
+
+
+class History:
+    """A row of numbers for each measured step; what was not measured there is left out."""
+
+    def __init__(self, rows: list[Row] | None = None) -> None:
+        self.rows: list[Row] = rows or []
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        if self.rows and self.rows[-1]["step"] == step:
+            self.rows[-1].update(values)
+        else:
+            self.rows.append({"step": step, **values})
+
+    def __getitem__(self, name: str) -> list[float]:
+        """A column: the values of all rows that have it."""
+        check_choice("name", name, self.names())
+        return [row[name] for row in self.rows if name in row]
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def table(self, *names: str, last: int = 10) -> str:
+        """The last rows, as text."""
+        columns = list(names) or self.names()
+        lines = [
+            [f"{row[n]:.4g}" if n in row else "" for n in columns] for row in self.rows[-last:]
+        ]
+        widths = [max(map(len, column)) for column in zip(columns, *lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in [columns, *lines]
+        )
+
+    def __repr__(self) -> str:
+        return self.table()
+
+    def plot(self, *names: str, **options: Any) -> Picture:
+        """Columns over the steps: the loss, unless others are named."""
+        columns = list(names) or ["loss"]
+        rows = [row for row in self.rows if all(name in row for name in columns)]
+        if not rows:
+            fix = f"there are {', '.join(self.names())}" if self.rows else "train first"
+            raise invalid("names", "columns that were measured together", columns, fix)
+        lines = {name: [row[name] for row in rows] for name in columns}
+        steps = [row["step"] for row in rows]
+        label = columns[0] if len(columns) == 1 else ""
+        return curves(lines, steps, **{"xlabel": "step", "ylabel": label, **options})
+
+    def write(self, path: Path) -> None:
+        """As CSV."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.names())
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+
+def tensorboard(folder: Path | str | None) -> Any:
+    """A writer of TensorBoard's files, or nothing."""
+    if folder is None:
+        return None
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        fix = 'install it with pip install "unmasked[tensorboard]", or leave the option out'
+        raise invalid("tensorboard", "the package tensorboard", "none", fix) from None
+    return SummaryWriter(folder)

@@ -1,0 +1,69 @@
+"""The training loop: one update after the other; measured, kept, and resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from ..data.corpus import Corpus
+from ..transformer import Transformer
+from ..validation import check_at_least, check_type
+from .history import History, tensorboard
+from .processes import processes
+from .recipe import Recipe, rate_at
+from .run import Run
+
+Watch = Callable[[int, Transformer], Mapping[str, float] | None]
+
+
+def train(
+    model: Transformer,
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    watch: Watch | None = None,
+    every: int = 50,
+    folder: Path | str | None = None,
+    checkpoint_every: int = 500,
+    resume: bool = False,
+    device: torch.device | str | None = None,
+    progress: bool = True,
+    tensorboard_folder: Path | str | None = None,
+) -> History:
+    """Trains the model in place, in as many processes as torchrun has started.
+
+    Before the first step and after `every` so many, what `watch(step, model)` returns is noted
+    beside loss and rate. With a `folder` the training may be killed at any moment: `resume` goes
+    on from its last checkpoint and ends with the same weights, to the last bit. At the end the
+    model holds the average of its weights, if the recipe keeps one.
+    """
+    check_type("model", model, Transformer)
+    check_at_least("every", every, 1)
+    check_at_least("checkpoint_every", checkpoint_every, 1)
+    gpus = list(range(torch.cuda.device_count()))
+    with processes(device) as group, torch.random.fork_rng(gpus):
+        run = Run(model.to(group.device), corpus, recipe, group)
+        if folder is not None:
+            run.begin(Path(folder), resume)
+        writer = tensorboard(tensorboard_folder) if group.first else None
+        silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
+        bar = tqdm(total=recipe.steps, initial=run.step, desc="training", unit="step", **silent)
+        if run.step == 0:
+            run.note(watch, writer)
+        with bar:
+            for step in range(run.step + 1, recipe.steps + 1):
+                run.advance()
+                if step % every == 0 or step == recipe.steps:
+                    noted = run.note(watch, writer)
+                    rate = rate_at(step, recipe, model.config.d_model)
+                    bar.set_postfix(loss=f"{noted['loss']:.3f}", rate=f"{rate:.1e}", refresh=False)
+                if folder is not None and (step % checkpoint_every == 0 or step == recipe.steps):
+                    run.save(Path(folder))
+                bar.update()
+        run.finish()
+        if writer:
+            writer.close()
+    return run.history

@@ -1,0 +1,56 @@
+"""One process or many: PyTorch's own data-parallel engine, started by torchrun."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed
+
+from ..devices import device as best_device
+
+
+@dataclass(frozen=True)
+class Processes:
+    rank: int  # which one this is
+    count: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        """Only the first process writes and prints."""
+        return self.rank == 0
+
+    def total(self, value: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.count > 1:
+            distributed.all_reduce(value)
+        return value
+
+
+@contextmanager
+def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
+    """This process among those that torchrun started; alone, if it was not torchrun.
+
+    Each gets a GPU of its own where there are GPUs (and NCCL between them), else the CPU (gloo).
+    """
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    chosen = torch.device(device) if device is not None else best_device()
+    if count == 1:
+        yield Processes(0, 1, chosen)
+        return
+    on_gpu = chosen.type == "cuda"
+    if on_gpu:
+        chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(chosen)
+    mine = not distributed.is_initialized()
+    if mine:
+        distributed.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield Processes(distributed.get_rank(), count, chosen)
+    finally:
+        if mine:
+            distributed.destroy_process_group()

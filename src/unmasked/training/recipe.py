@@ -1,0 +1,82 @@
+"""What decides how a training goes: the same recipe, data and machine give the same weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from ..validation import check_at_least, check_choice, check_number, check_probability, invalid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    steps: int = 1200  # updates
+    tokens: int = 640  # in one update, padding included, of the longer side
+    accumulate: int = 1  # parts in which an update is computed, where memory is short
+    rate: float | None = 5e-3  # the highest learning rate; None: (d_model · warmup) ** -0.5 (5.3)
+    schedule: Literal["trapezoid", "paper"] = "trapezoid"
+    warmup: int = 120  # steps until the highest rate
+    cooldown: float = 0.4  # share of the steps in which a trapezoid falls to nothing, at the end
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    beta2: float = 0.98
+    weight_decay: float = 0.01  # of matrices, with adamw only
+    clip: float | None = 1.0  # the gradient's norm at most
+    smoothing: float = 0.1  # of the labels
+    average: float | None = None  # keep an exponential average of the weights, with this decay
+    packed: bool = False  # leave padding out of the position-wise layers
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "tokens", "accumulate", "warmup"):
+            check_at_least(name, getattr(self, name), 1)
+        check_at_least("seed", self.seed, 0)
+        check_choice("schedule", self.schedule, ("trapezoid", "paper"))
+        check_choice("optimizer", self.optimizer, ("adamw", "adam"))
+        check_choice("precision", self.precision, ("float32", "bfloat16"))
+        for name in ("packed", "compile"):
+            check_choice(name, getattr(self, name), (True, False))
+        for name in ("beta2", "weight_decay", "smoothing"):
+            check_probability(name, getattr(self, name))
+        check_number("cooldown", self.cooldown, 0.0, 1.0, "it is a share of the steps")
+        if self.rate is not None:
+            check_number("rate", self.rate, 0.0, 1.0, "0.003 is a good first try")
+        if self.clip is not None:
+            check_number("clip", self.clip, 1e-9, math.inf, "None does not clip")
+        if self.average is not None:
+            check_probability("average", self.average)
+        if self.schedule == "trapezoid" and self.rate is None:
+            fix = "None is the paper's own, for schedule='paper'"
+            raise invalid("rate", "a number for the trapezoid", None, fix)
+
+
+def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
+    """The learning rate of a step, counted from 1.
+
+    The paper's (equation 3) rises in a line and falls like 1/√step. The trapezoid rises in a line,
+    stays, and falls in a line to nothing at the end.
+    """
+    peak = (d_model * recipe.warmup) ** -0.5 if recipe.rate is None else recipe.rate
+    rising = step / recipe.warmup
+    if recipe.schedule == "paper":
+        return peak * min(rising, math.sqrt(recipe.warmup / step))
+    falling = (recipe.steps - step + 1) / max(1.0, recipe.cooldown * recipe.steps)
+    return peak * min(rising, 1.0, falling)
+
+
+def optimizer_for(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Adam as in section 5.3, or AdamW, which pulls matrices (and no bias or norm) to zero."""
+    parameters = list(model.parameters())
+    options: dict[str, Any] = {"betas": (0.9, recipe.beta2), "eps": 1e-9, "fused": True}
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(parameters, **options)
+    matrices = [p for p in parameters if p.dim() > 1]
+    vectors = [p for p in parameters if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": recipe.weight_decay},
+              {"params": vectors, "weight_decay": 0.0}]  # fmt: skip
+    return torch.optim.AdamW(groups, **options)

@@ -1,0 +1,58 @@
+"""Weights in a file: safetensors, which can hold numbers and nothing that runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from .validation import invalid, shape
+
+
+def tensors_of(module: nn.Module) -> dict[str, Tensor]:
+    """All that must be kept: what is tied once, and no table that can be computed again."""
+    kept = set(module.state_dict(keep_vars=True))
+    named = [*module.named_parameters(), *module.named_buffers()]
+    return {name: tensor.detach() for name, tensor in named if name in kept}
+
+
+def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Puts the numbers where `tensors_of` found them; refuses those of another model."""
+    own = tensors_of(module)
+    if missing := own.keys() - tensors.keys():
+        raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
+    if unknown := tensors.keys() - own.keys():
+        fix = "take this model's own file, and the configuration beside it"
+        raise invalid("weights", "nothing that the model does not have", repr(min(unknown)), fix)
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape:
+            fix = "make the model with the configuration that is kept beside its weights"
+            raise invalid(name, f"shape {shape(own[name])}", shape(tensor), fix)
+        own[name].copy_(tensor)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], **about: object) -> None:
+    """`about` is kept with them, as text."""
+    ready = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    save_file(ready, path, {name: json.dumps(value) for name, value in about.items()})
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        fix = "the file is damaged or of another kind: fetch or make it again"
+        raise invalid(str(path), "a safetensors file", str(error), fix) from None
+    except FileNotFoundError:
+        raise invalid(str(path), "a file", "none", "check the path") from None
+
+
+def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
+    """To the last bit."""
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
