@@ -10,7 +10,7 @@ from pages import ROOT, pages, prose
 
 NAMES = [page.removeprefix("book/") for page in pages()]
 OTHER_PROSE = sorted(path.name for path in ROOT.glob("*.md"))
-GERMAN = "ist,oder,als,ein,fo,hund,mann"
+GERMAN = "ist,oder,als,ein,fo,hund,mann,sie,unter"
 
 
 def plain(text):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..validation import check_choice, invalid
+from ..validation import check_choice
 from .phrasebook import Pair, pairs
 from .words import Words
 
@@ -32,9 +33,7 @@ SOURCES: Mapping[str, Callable[..., Data]] = {"phrasebook": phrasebook}
 
 def load_data(name: str, **options: Any) -> Data:
     check_choice("data.name", name, tuple(SOURCES))
-    try:
-        return SOURCES[name](**options)
-    except TypeError:
-        given = ", ".join(options)
-        fix = "see the presets for an example"
-        raise invalid("data", f"options that {name} has", given, fix) from None
+    known = list(inspect.signature(SOURCES[name]).parameters)
+    for option in options:
+        check_choice(f"[data] of {name}", option, known)
+    return SOURCES[name](**options)

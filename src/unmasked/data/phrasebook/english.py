@@ -6,9 +6,16 @@ from typing import NamedTuple
 
 from . import english_forms as forms
 from .clause import Clause, Nominal, Place, Tokens, tokens
-from .lexicon import FREQUENCIES, POSSESSIVES, TOMORROW, WHEN, YESTERDAY
-
-from .lexicon import Adjective, Adverb, Pronoun  # isort: skip
+from .lexicon import (
+    FREQUENCIES,
+    POSSESSIVES,
+    TOMORROW,
+    WHEN,
+    YESTERDAY,
+    Adjective,
+    Adverb,
+    Pronoun,
+)
 
 
 class Verbs(NamedTuple):
@@ -92,8 +99,9 @@ def nominal(said: Nominal, *, is_object: bool) -> Tokens:
         return tokens(noun.english_object if is_object else noun.english, role)
     words = tokens(said.adjective.english, f"{role} adjective") if said.adjective else []
     words += tokens(noun.english_plural if said.plural else noun.english, role)
-    one = "any" if said.plural else forms.indefinite(words[0].word)
-    articles = {"der": "the", "ein": one, "kein": one, "": "", **POSSESSIVES}
+    one = forms.indefinite(words[0].word)
+    none = "any" if said.plural or noun.kind == "drink" else one  # not a cat, but not any coffee
+    articles = {"der": "the", "ein": one, "kein": none, "": "", **POSSESSIVES}
     return tokens(articles[said.determiner], f"{role} article") + words
 
 

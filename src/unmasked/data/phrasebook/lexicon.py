@@ -80,8 +80,8 @@ NOUNS = [
         der tee - tea - drink
         der apfel äpfel apple apples food
         die banane bananen banana bananas food
-        der kuchen kuchen cake cakes food
-        die suppe suppen soup soups food
+        der keks kekse biscuit biscuits food
+        die pizza pizzas pizza pizzas food
         das ei eier egg eggs food
         das buch bücher book books text
         der brief briefe letter letters text
@@ -112,7 +112,7 @@ NOUNS = [
 LIVING = ("person", "animal")
 SMALL = ("food", "text", "thing", "machine", "clothing")
 OBJECTS = (*SMALL, "opening")
-ANYTHING = (*LIVING, *OBJECTS)
+ANYTHING = (*LIVING, *OBJECTS, "drink")
 KINDS = {"living": LIVING, "small": SMALL, "objects": OBJECTS, "anything": ANYTHING}
 
 
@@ -196,7 +196,9 @@ VERBS = verbs(
     ein+schlafen schläfst schläft ist eingeschlafen fall_asleep fell_asleep fallen_asleep -
     """
 )
-BY_ANIMALS = ("essen", "sehen", "suchen", "finden", "lieben", "schlafen", "warten", "kommen")
+BY_ANIMALS = ("sehen", "suchen", "finden", "lieben", "schlafen", "warten", "kommen")
+STAYING = ("schlafen", "arbeiten", "warten", "tanzen")  # in one place: one can ask where
+FEELINGS = ("möchten", "brauchen", "lieben")  # in the present only, without modal or time
 [WANT] = verbs("möchten möchtest möchte - - want wanted wanted drink,food")
 [LIE] = verbs("liegen liegst liegt hat gelegen be - - -")
 [BE] = verbs("sein bist ist - - be - - -")
@@ -206,7 +208,7 @@ SAYING = verbs(
     wissen weißt weiß - - know - - -
     glauben glaubst glaubt - - believe - - -
     sagen sagst sagt - - say - - -
-    hoffen hoffst hofft - - hope - - -
+    denken denkst denkt - - think - - -
     """
 )
 MODALS = verbs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from . import english, german
 from .clause import Clause, Nominal, Place, Token, Tokens, tokens
@@ -14,6 +14,7 @@ from .lexicon import (
     ANYTHING,
     BE,
     BY_ANIMALS,
+    FEELINGS,
     FREQUENCIES,
     HABITS,
     LIE,
@@ -26,6 +27,7 @@ from .lexicon import (
     PRONOUNS,
     SAYING,
     SMALL,
+    STAYING,
     TODAY,
     TOMORROW,
     VERBS,
@@ -41,8 +43,6 @@ from .lexicon import (
 )
 
 T = TypeVar("T")
-TRANSITIVE = [verb for verb in [*VERBS, WANT] if verb.kinds]
-INTRANSITIVE = [verb for verb in VERBS if not verb.kinds]
 
 
 class Dice:
@@ -85,7 +85,7 @@ def of_kinds(kinds: Sequence[str]) -> list[Noun]:
 
 
 def subject(dice: Dice, verb: Verb) -> Nominal:
-    if dice.chance(0.5):
+    if dice.chance(0.6):
         return Nominal(dice.choice(PRONOUNS), "subject")
     animals = verb.infinitive in BY_ANIMALS and not verb.particle
     return noun_phrase(dice, "subject", of_kinds(LIVING if animals else ("person",)), 0.15)
@@ -105,21 +105,20 @@ def thing(dice: Dice, verb: Verb, doer: Nominal) -> Nominal:
 # --- Clauses ---------------------------------------------------------------------------------
 
 
-def action(dice: Dice, **given: Any) -> Clause:
-    """Somebody does something, may do it, has done it; now, often, not."""
-    verb = dice.choice(TRANSITIVE if dice.chance(0.7) else INTRANSITIVE)
+def action(dice: Dice) -> Clause:
+    """Somebody does something, may do it, has done it; now, often, not. Or somebody feels."""
+    verb = dice.choice([*VERBS, WANT])
     doer = subject(dice, verb)
     said = Clause(doer, verb, thing(dice, verb, doer) if verb.kinds else None)
     times = [*HABITS, *FREQUENCIES, TOMORROW]
-    if verb is not WANT and dice.chance(0.3):
+    is_feeling = verb.infinitive in FEELINGS
+    if not is_feeling and dice.chance(0.25):
         said, times = replace(said, modal=dice.choice(MODALS)), [TOMORROW, TODAY]
-    elif verb is not WANT and dice.chance(0.4):
+    elif not is_feeling and dice.chance(0.35):
         said, times = replace(said, perfect=True), [YESTERDAY, YESTERDAY, TODAY]
-    if verb is not WANT and dice.chance(0.35):
-        said = replace(said, time=dice.choice(times))
-    elif dice.chance(0.25):
-        said = deny(said)
-    return replace(said, **given)
+    if not is_feeling and dice.chance(0.35):
+        return replace(said, time=dice.choice(times))
+    return deny(said) if dice.chance(0.25) else said
 
 
 def deny(said: Clause) -> Clause:
@@ -134,7 +133,7 @@ def state(dice: Dice) -> Clause:
     """Somebody or something is somewhere, or is old, cold, tired."""
     if dice.chance(0.5):
         small = dice.chance(0.5)
-        who = noun_phrase(dice, "subject", of_kinds(SMALL if small else LIVING), 0.2)
+        who = noun_phrase(dice, "subject", of_kinds(SMALL if small else LIVING), 0.3)
         said = Clause(who, LIE if small else BE, complement=place(dice))
     else:
         things = of_kinds(ANYTHING)
@@ -207,14 +206,15 @@ def who_or_what(dice: Dice) -> Sentence:
 
 def when(dice: Dice) -> Sentence:
     said = action(dice)
-    while said.negated or said.verb is WANT:
+    while said.negated or said.verb.infinitive in FEELINGS:
         said = action(dice)
     return plain("when", replace(said, time=WHEN, first="time", question=True))
 
 
 def where(dice: Dice) -> Sentence:
     if dice.chance(0.5):
-        verb = dice.choice(INTRANSITIVE[:4])
+        staying = [v for v in VERBS if v.infinitive in STAYING and not v.particle]
+        verb = dice.choice(staying)
         said = Clause(subject(dice, verb), verb)
     else:
         said = Clause(noun_phrase(dice, "subject", of_kinds(ANYTHING), 0.1), BE)
@@ -224,16 +224,20 @@ def where(dice: Dice) -> Sentence:
 def that(dice: Dice) -> Sentence:
     speaker = Nominal(dice.choice(PRONOUNS), "subject")
     first = Clause(speaker, dice.choice(SAYING))
-    said = action(dice) if dice.chance(0.8) else state(dice)
-    return joined("that", first, (", dass", "that"), said)
+    said = action(dice) if dice.chance(0.9) else state(dice)
+    return joined("that", first, "dass", "that", said)
 
 
 def because(dice: Dice) -> Sentence:
+    """We are happy because you dance, or you dance because you are happy."""
+    if dice.chance(0.5):
+        mood = Clause(subject(dice, BE), BE, complement=dice.choice(MOODS))
+        return joined("because", mood, "weil", "because", action(dice))
     first = action(dice)
     while (who := pronoun_for(first.subject)) is None:
         first = action(dice)
     said = Clause(who, BE, complement=dice.choice(MOODS), negated=dice.chance(0.2))
-    return joined("because", first, (", weil", "because"), said)
+    return joined("because", first, "weil", "because", said)
 
 
 def pronoun_for(said: Nominal) -> Nominal | None:
@@ -245,12 +249,12 @@ def pronoun_for(said: Nominal) -> Nominal | None:
     return Nominal(found[0], "subject") if found else None
 
 
-def joined(name: str, first: Clause, words: tuple[str, str], second: Clause) -> Sentence:
-    """Two clauses and what joins them; in German, after a comma."""
-    in_german, in_english = (tokens(word, "joint") for word in words)
+def joined(name: str, first: Clause, joint: str, in_english: str, second: Clause) -> Sentence:
+    """Two clauses and the word that joins them; in German after a comma, which has no partner."""
+    in_german = tokens(",") + tokens(joint, "joint")
     return Sentence(
         german.clause(first) + in_german + apart(german.subordinate(second)),
-        english.clause(first) + in_english + apart(english.clause(second)),
+        english.clause(first) + tokens(in_english, "joint") + apart(english.clause(second)),
         name,
         (first, second),
     )
@@ -263,5 +267,5 @@ def apart(words: Tokens) -> Tokens:
 
 CONSTRUCTIONS: list[Callable[[Dice], Sentence]] = [
     statement, statement, statement, time_first, object_first, description, yes_or_no,
-    who_or_what, when, where, that, that, because,
+    who_or_what, when, where, that, that, that, because, because,
 ]  # fmt: skip
