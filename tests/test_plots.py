@@ -203,3 +203,52 @@ def test_numbers_in_words_have_two_digits_that_count():
         "3.1e-05",
         "1,234",
     ]
+
+
+def test_bars_stand_in_groups_with_their_numbers():
+    series = {"before": [0.25, 0.5], "after": [0.75, 1.0]}
+    picture = plots.bars(series, ["one", "two"], xlabel="share", title="Shares", most=1.5)
+    [axis] = picture.figure.axes
+    assert [patch.get_width() for patch in axis.patches] == [0.25, 0.5, 0.75, 1.0]
+    middles = [patch.get_y() + patch.get_height() / 2 for patch in axis.patches]
+    assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
+    assert [text.get_text() for text in axis.texts] == ["0.25", "0.50", "0.75", "1.00"]
+    assert axis.get_xlim() == (0, 1.5)
+    assert axis.yaxis_inverted()
+    assert "before: one 0.25, two 0.50; after: one 0.75, two 1.00" in picture.words
+    assert len(picture.figure.legends) == 1
+
+
+def test_one_series_needs_no_legend_and_a_missing_bar_is_refused():
+    picture = plots.bars({"x": [12.34]}, ["one"], xlabel="%", digits=1)
+    assert not picture.figure.legends
+    assert picture.words == "Bars of %. x: one 12.3."
+    with pytest.raises(ValueError, match="x: expected 2 values, got 1; give one for each name"):
+        plots.bars({"x": [1.0]}, ["one", "two"], xlabel="")
+
+
+def test_batches_show_words_and_padding():
+    picture = plots.batches(
+        {"a": torch.tensor([[3, 2, 0, 0], [4, 5, 6, 2]]), "b": torch.ones(3, 2)}
+    )
+    first, second = picture.figure.axes
+    [mesh] = first.collections
+    assert mesh.get_array().astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0]]
+    assert (first.get_title(), first.get_xlabel()) == ("a", "25 % padding")
+    assert (second.get_title(), second.get_xlabel()) == ("b", "0 % padding")
+    assert "a: 2 sentences in 4 places, 25 % padding; b: 3 sentences in 2 places" in picture.words
+    assert first.yaxis_inverted()
+
+
+def test_marked_pairs_get_a_frame():
+    weights = torch.tensor([[0.9, 0.1], [0.3, 0.7]])
+    picture = plots.attention_maps({"x": weights}, ["i", "go"], ["ich", "gehe"], marked=[(1, 1)])
+    [axis] = picture.figure.axes
+    [frame] = axis.patches
+    assert (frame.get_xy(), frame.get_width(), frame.get_height()) == ((0.5, 0.5), 1, 1)
+    assert picture.words.endswith("x: i to ich 0.90, go to gehe 0.70; framed: go to gehe.")
+    assert (
+        not plots.attention_maps({"x": weights}, ["i", "go"], ["ich", "gehe"])
+        .figure.axes[0]
+        .patches
+    )

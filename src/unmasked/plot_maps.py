@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from matplotlib import rc_context
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from .picture import STRONG, STYLE, Picture, dress, labels, matrix, panels
+from .picture import COLOURS, STRONG, STYLE, Picture, dress, labels, matrix, panels
 
 
 def attention_maps(
-    maps: Mapping[str, Tensor], queries: Sequence[str], keys: Sequence[str], *, per_row: int = 4
+    maps: Mapping[str, Tensor],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    per_row: int = 4,
+    marked: Collection[tuple[int, int]] = (),
 ) -> Picture:
     """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
 
-    In words, each query is named with the key that gets most of its weight.
+    In words, each query is named with the key that gets most of its weight. The squares of the
+    `marked` pairs (query, key) get a frame.
     """
-    return _map_grid([(title, map_, queries, keys) for title, map_ in maps.items()], per_row)
+    grid = [(title, map_, queries, keys) for title, map_ in maps.items()]
+    return _map_grid(grid, per_row, marked)
 
 
 def sentence_maps(
@@ -40,7 +48,9 @@ def sentence_maps(
 
 
 def _map_grid(
-    grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]], per_row: int
+    grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]],
+    per_row: int,
+    marked: Collection[tuple[int, int]] = (),
 ) -> Picture:
     columns = min(per_row, len(grid))
     rows = -(-len(grid) // columns)
@@ -55,6 +65,9 @@ def _map_grid(
             columns_named = labels("keys", keys, array.shape[1])
             x, y = "keys" if line is axes[-1] else "", "queries" if axis is line[0] else ""
             dress(axis, title, rows_named, columns_named, x=x, y=y)
+            for query, key in marked:
+                corner = (key - 0.5, query - 0.5)
+                axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=COLOURS[1], lw=1.6))
             strongest = ", ".join(
                 f"{query} to {keys[row.argmax()]} {row.max():.2f}"
                 for query, row in zip(queries, array, strict=True)
@@ -62,4 +75,6 @@ def _map_grid(
             words.append(f"{title}: {strongest}")
         for axis, _ in places[len(grid) :]:
             axis.set_visible(False)
+    framed = ", ".join(f"{grid[0][2][query]} to {grid[0][3][key]}" for query, key in sorted(marked))
+    words += [f"framed: {framed}"] if marked else []
     return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")

@@ -26,11 +26,23 @@ from .picture import (
     number,
     panels,
 )
+from .plot_bars import bars, batches
 from .plot_maps import attention_maps, sentence_maps
 from .plot_masks import batch_masks, masks
+from .plot_tree import beam_tree
 from .validation import invalid
 
-__all__ = ["attention_maps", "batch_masks", "curves", "masks", "matrices", "sentence_maps"]
+__all__ = [
+    "attention_maps",
+    "bars",
+    "batch_masks",
+    "batches",
+    "beam_tree",
+    "curves",
+    "masks",
+    "matrices",
+    "sentence_maps",
+]
 
 
 def matrices(
@@ -123,7 +135,8 @@ def curves(
         axis.set_xscale("log" if log_x else "linear")
         axis.set_yscale("log" if log_y else "linear")
         axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(x=0.01)
-        figure.legend(loc="outside lower center", ncols=min(4, len(lines)))
+        axis.margins(x=0.01, y=0.15 if mark else 0.05)  # room for what the mark says
+        in_a_row = 4 if sum(map(len, lines)) < 60 else 2
+        figure.legend(loc="outside lower center", ncols=min(in_a_row, len(lines)))
     heading = f"{title}. " if title else ""
     return Picture(figure, f"{heading}{ylabel} over {xlabel}. {'; '.join(words)}.")
