@@ -11,6 +11,19 @@ from unmasked.masks import causal_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked.search import greedy
 
+
+def search(chances, end, limit, width):
+    """Beam search with lists."""
+    beam = [((), 1.0)]
+    for _ in range(limit):
+        longer = []
+        for words, p in beam:
+            options = {} if end in words else chances(words)
+            longer += [((*words, word), p * q) for word, q in options.items()] or [(words, p)]
+        beam = sorted(longer, key=lambda item: item[1], reverse=True)[:width]
+    return beam[0][0]
+
+
 RIGHT = {
     "masks 1": 27,
     "masks 2": lambda n, width: causal_mask(n) & causal_mask(n).T.triu(1 - width).T.triu(1 - width),
@@ -34,6 +47,16 @@ RIGHT = {
     "decoder 1": 6_144_000,
     "decoder 2": lambda target: (target[:, :3], target[:, -3:]),
     "decoder 3": lambda past, n: torch.ones(n, past + n).tril(past).bool(),
+    "training 1": 0.0007,
+    "training 2": lambda step, d, warmup: (
+        (d * step) ** -0.5 if step > warmup else step * d**-0.5 * warmup**-1.5
+    ),
+    "training 3": lambda logits, labels: torch.nn.functional.cross_entropy(
+        logits[labels > 0], labels[labels > 0]
+    ),
+    "decoding 1": -1.583,
+    "decoding 2": lambda chances, end, limit: search(chances, end, limit, 1),
+    "decoding 3": lambda chances, end, limit, width: search(chances, end, limit, width),
     "encoder 1": 1.41,
     "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
     "encoder 3": lambda x, f, norm, pre: [norm(x + f(x)), x + f(norm(x))][pre],
@@ -81,6 +104,29 @@ WRONG = {
     "decoder 3": [
         (lambda past, n: causal_mask(n), r"step_mask\(4, 1\) has shape"),
         (lambda past, n: torch.ones(n, past + n).tril().bool(), r"step_mask\(4, 1\) holds False"),
+    ],
+    "training 1": [(0.001, "0.001 is too high"), ((512 * 4000) ** 0.5, "too high")],
+    "training 2": [
+        (lambda step, d, warmup: (d * step) ** -0.5, r"too high. \(rate\(1, 512, 4000\)\)"),
+        (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"\(rate\(9000, 64, 100\)\)"),
+    ],
+    "training 3": [
+        (
+            lambda logits, labels: torch.nn.functional.cross_entropy(
+                logits.transpose(1, 2), labels
+            ),
+            "holds",
+        ),
+        (lambda logits, labels: logits.log_softmax(-1), "has shape"),
+    ],
+    "decoding 1": [(-2.4, "-2.4 is too low"), (-2.4 / 7, "too high")],
+    "decoding 2": [
+        (lambda chances, end, limit: search(chances, end, limit, 3), "it finds"),
+        (lambda chances, end, limit: [end], "a tuple of words is asked for, and this is a list"),
+    ],
+    "decoding 3": [
+        (lambda chances, end, limit, width: search(chances, end, limit, 1), r"\(width [23]\)"),
+        (lambda chances, end, limit, width: search(chances, end, 1, width), "it finds"),
     ],
     "encoder 1": [(1.22, "1.22 is too low")],
     "encoder 2": [

@@ -9,7 +9,17 @@ from typing import Any
 import torch
 
 from ..validation import check_choice
-from . import attention, decoder, encoder, feed_forward, masks, positions, transformer
+from . import (
+    attention,
+    decoder,
+    decoding,
+    encoder,
+    feed_forward,
+    masks,
+    positions,
+    training,
+    transformer,
+)
 
 CHAPTERS = {
     "masks": masks,
@@ -19,6 +29,8 @@ CHAPTERS = {
     "encoder": encoder,
     "decoder": decoder,
     "transformer": transformer,
+    "training": training,
+    "decoding": decoding,
 }
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
