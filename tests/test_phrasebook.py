@@ -678,3 +678,9 @@ def test_few_held_out_sentences_are_one_word_away_from_a_training_sentence():
     known = set().union(*(gaps(pair.german) for pair, _ in training()))
     near = sum(not known.isdisjoint(gaps(pair.german)) for pair, _ in held_out())
     assert near / len(held_out()) < 0.15
+
+
+@pytest.mark.parametrize("seed", [-1, 2.5, "x", [1], True])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="^seed: expected a whole number of at least 0, got "):
+        pairs(1, seed=seed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,9 @@ from .data.phrasebook import Pair
 from .loss import teacher_forcing
 from .search import evaluating
 from .translator import Translator
+from .validation import invalid
+
+BATCH = 128  # pairs whose maps are in memory at once
 
 
 @dataclass(frozen=True)
@@ -21,15 +25,26 @@ class Score:
 
     @property
     def share(self) -> float:
-        return self.right / self.count
+        return self.right / self.count if self.count else math.nan
 
     def __str__(self) -> str:
         return f"{self.right} of {self.count}, {100 * self.share:.1f} %"
 
 
-def exact(translator: Translator, pairs: Sequence[Pair], beam_size: int = 1) -> dict[str, Score]:
+def with_known_words(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
+    """Those that the model can read and write."""
+    known = {*translator.source.words}, {*translator.target.words}
+    return [
+        p for p in pairs if {*p.german.split()} <= known[0] and {*p.english.split()} <= known[1]
+    ]
+
+
+def exact(
+    translator: Translator, pairs: Sequence[Pair], beam_size: int = 1, *, progress: bool = False
+) -> dict[str, Score]:
     """Sentences translated without any difference: of each construction, and of `all`."""
-    written = translator.translate([pair.german for pair in pairs], beam_size=beam_size)
+    german = [pair.german for pair in pairs]
+    written = translator.translate(german, beam_size=beam_size, progress=progress)
     same = [text == pair.english for text, pair in zip(written, pairs, strict=True)]
     scores = {}
     for name in [*sorted({pair.construction for pair in pairs}), "all"]:
@@ -45,13 +60,15 @@ def cross_maps(translator: Translator, pairs: Sequence[Pair]) -> Iterator[Tensor
     """
     corpus = translator.corpus((pair.german, pair.english) for pair in pairs)
     device = next(translator.model.parameters()).device
-    source, target = corpus.batch(range(len(pairs)))
-    inputs, _ = teacher_forcing(target.to(device))
-    with evaluating(translator.model):
-        _, maps = translator.model(source.to(device), inputs, need_weights=True)
-    cross = torch.stack(maps.cross)
-    for number, (s, t) in enumerate(zip(corpus.source, corpus.target, strict=True)):
-        yield cross[:, number, :, : len(t) - 1, : len(s)]
+    for start in range(0, len(pairs), BATCH):
+        numbers = range(start, min(start + BATCH, len(pairs)))
+        source, target = corpus.batch(numbers)
+        inputs, _ = teacher_forcing(target.to(device))
+        with evaluating(translator.model):
+            _, maps = translator.model(source.to(device), inputs, need_weights=True)
+        for row, number in enumerate(numbers):
+            words, said = len(corpus.source[number]), len(corpus.target[number]) - 1
+            yield torch.stack([layer[row, :, :said, :words] for layer in maps.cross])
 
 
 def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: int = -1) -> Score:
@@ -59,14 +76,13 @@ def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: in
 
     Words without a gold alignment are left out.
     """
+    layers = translator.model.config.decoder_layers
+    if layer not in range(-layers, layers):
+        raise invalid("layer", f"one of {layers} layers", layer, "0 is the first, -1 the last")
     right = count = 0
     for pair, maps in zip(pairs, cross_maps(translator, pairs), strict=True):
         strongest = maps[layer].mean(0).argmax(-1).tolist()
-        for place in aligned_places(pair):
+        for place in {place for _, place in pair.alignment}:
             right += (strongest[place], place) in pair.alignment
             count += 1
     return Score(right, count)
-
-
-def aligned_places(pair: Pair) -> Iterable[int]:
-    return sorted({place for _, place in pair.alignment})

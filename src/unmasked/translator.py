@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from torch import Tensor
+from tqdm import tqdm
 
 from .config import TransformerConfig
 from .data.batching import pad
 from .data.corpus import Corpus
 from .data.words import Words
-from .search import Hypotheses, beam, greedy
+from .search import beam, greedy
 from .special import BOS, EOS
+from .training.checkpoint import digest, flush
 from .transformer import Transformer
 from .validation import check_at_least, check_type, invalid
 from .weights import read_tensors, set_tensors, tensors_of, write_tensors
@@ -63,46 +68,77 @@ class Translator:
         length_penalty: float = 0.6,
         max_new_tokens: int | None = None,
         batch_size: int = 128,
+        progress: bool = False,
     ) -> list[str]:
-        """The model's own translations, greedy or with a beam, sentences of a length together."""
+        """The model's own translations, greedy or with a beam; an empty sentence stays empty.
+
+        Sentences of a length go together, the longest first. `progress` is for a terminal.
+        """
+        if isinstance(sentences, str):
+            fix = "put it in a list, even if it is alone"
+            raise invalid("sentences", "a list of sentences", "a single text", fix)
         check_at_least("beam_size", beam_size, 1)
         check_at_least("batch_size", batch_size, 1)
         device = next(self.model.parameters()).device
-        order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
-        written: dict[int, str] = {}
-        for start in range(0, len(order), batch_size):
-            numbers = order[start : start + batch_size]
-            source = self.tokens(sentences[number] for number in numbers).to(device)
-            if beam_size == 1:
-                best = greedy(self.model, source, max_new_tokens)
-            else:
-                options: Any = {"length_penalty": length_penalty}
-                found: Hypotheses = beam(self.model, source, beam_size, max_new_tokens, **options)
-                best = found.tokens[:, 0]
-            written |= zip(numbers, map(self.target.decode, best.tolist()), strict=True)
-        return [written[number] for number in range(len(sentences))]
+        sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
+        order = sorted(
+            (n for n in range(len(sources)) if sources[n]), key=lambda n: -len(sources[n])
+        )
+        written = [""] * len(sources)
+        hidden = {} if progress and sys.stderr.isatty() else {"disable": True}
+        with tqdm(total=len(order), desc="translating", unit="sentence", **hidden) as bar:
+            for start in range(0, len(order), batch_size):
+                numbers = order[start : start + batch_size]
+                source = pad([[*sources[number], EOS] for number in numbers]).to(device)
+                if beam_size == 1:
+                    best = greedy(self.model, source, max_new_tokens)
+                else:
+                    options: Any = {"length_penalty": length_penalty}
+                    found = beam(self.model, source, beam_size, max_new_tokens, **options)
+                    best = found.tokens[:, 0]
+                for number, tokens in zip(numbers, best.tolist(), strict=True):
+                    written[number] = self.target.decode(tokens)
+                bar.update(len(numbers))
+        return written
+
+    def numbered(self, number: int, sentence: str) -> list[int]:
+        """Its words' tokens; an error says which sentence it is."""
+        try:
+            return self.source.encode(sentence)
+        except ValueError as error:
+            what = str(error).removeprefix("sentence")
+            raise ValueError(f"sentence {number + 1}{what}") from None
 
     # --- On disk --------------------------------------------------------------------------------
 
     def save(self, folder: Path | str) -> None:
-        """Weights as safetensors; configuration, words and `about` as JSON."""
+        """Weights as safetensors; configuration, words and `about` as JSON.
+
+        Each file is whole or not there, and files of two different savings do not load.
+        """
         path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        kept = {
-            "format": FORMAT,
-            "model": asdict(self.model.config),
-            "source": self.source.words,
-            "target": self.target.words,
-            "about": self.about,
-        }
-        for name in (WEIGHTS, CONFIG):  # whole or not there
-            unfinished = path / f".unfinished-{name}"
-            if name == WEIGHTS:
-                write_tensors(unfinished, tensors_of(self.model))
-            else:
-                text = json.dumps(kept, indent=1, ensure_ascii=False)
-                unfinished.write_text(text + "\n", encoding="utf-8")
-            unfinished.replace(path / name)
+        weights, config = (path / f".unfinished-{name}" for name in (WEIGHTS, CONFIG))
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            write_tensors(weights, tensors_of(self.model))
+            kept = {
+                "format": FORMAT,
+                "sum": digest(weights),
+                "model": asdict(self.model.config),
+                "source": self.source.words,
+                "target": self.target.words,
+                "about": self.about,
+            }
+            text = json.dumps(kept, indent=1, ensure_ascii=False)
+            config.write_text(text + "\n", encoding="utf-8")
+            shutil.copymode(config, weights)  # safetensors keeps others from reading it
+            for file in (weights, config):
+                flush(file)
+            weights.replace(path / WEIGHTS)
+            config.replace(path / CONFIG)
+        except (OSError, SafetensorError) as error:
+            message = f"{path}: the model could not be written ({error})"
+            raise OSError(f"{message}; choose a folder with space that you may write in") from error
 
     @classmethod
     def load(cls, folder: Path | str) -> Translator:
@@ -110,16 +146,18 @@ class Translator:
         try:
             kept = json.loads((path / CONFIG).read_text(encoding="utf-8"))
             if kept["format"] != FORMAT:
-                fix = "it is of another version: use that version, or train again"
-                raise invalid(str(path), repr(FORMAT), repr(kept["format"]), fix)
-            config = TransformerConfig(**kept["model"])
+                raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
+            if digest(path / WEIGHTS) != kept["sum"]:
+                raise ValueError(f"a {WEIGHTS} that {CONFIG} does not belong to")
+            model = Transformer(TransformerConfig(**kept["model"]))
+            set_tensors(model, read_tensors(path / WEIGHTS))
             words = Words(kept["source"]), Words(kept["target"])
-        except OSError:
+            return cls(model.eval(), *words, dict(kept["about"]))
+        except OSError as error:
             fix = "give the folder that `python -m unmasked train` wrote"
-            raise invalid(str(path), f"a folder with {CONFIG} and {WEIGHTS}", "none", fix) from None
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-            fix = "the file is damaged or of another kind: fetch or make it again"
-            raise invalid(str(path / CONFIG), "a model's configuration", error, fix) from None
-        model = Transformer(config)
-        set_tensors(model, read_tensors(path / WEIGHTS))
-        return cls(model.eval(), *words, kept["about"])
+            expected = f"a folder with {CONFIG} and {WEIGHTS}"
+            raise invalid(str(path), expected, f"{error.strerror}", fix) from None
+        except (ValueError, KeyError, TypeError) as error:
+            got = f"no {error}" if isinstance(error, KeyError) else error
+            fix = "its files are damaged or of another version: fetch or make them again"
+            raise invalid(str(path), "a model's folder", got, fix) from None

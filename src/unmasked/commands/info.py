@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ..translator import WEIGHTS, Translator
-from .options import parse, parser
+from .options import add_flag, parse, parser
 
 EXAMPLE = "python -m unmasked info runs/phrasebook"
 
 
 def main(words: Sequence[str]) -> None:
     made = parser("info", __doc__ or "", EXAMPLE)
-    made.add_argument("model", type=Path, help="the folder of a trained model")
-    made.add_argument("--json", action="store_true", help="for other programs to read")
+    made.add_argument("model", type=Path, metavar="FOLDER", help="a trained model")
+    add_flag(made, "--json", "for other programs to read")
     options = parse(made, "info", words)
     translator = Translator.load(options.model)
     config = asdict(translator.model.config)
@@ -26,10 +27,13 @@ def main(words: Sequence[str]) -> None:
         return
     print(f"{options.model}: {translator.model.count_parameters():,} parameters, {size:,} bytes")
     print(f"words: {len(translator.source)} source, {len(translator.target)} target")
-    for title, values in (("model", config), *translator.about.items()):
-        if isinstance(values, dict):
-            print(f"{title}:")
-            for name, value in values.items():
-                print(f"  {name}: {value}")
+    show({"model": config, **translator.about})
+
+
+def show(values: Mapping[str, Any], indent: str = "") -> None:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            print(f"{indent}{name}:")
+            show(value, indent + "  ")
         else:
-            print(f"{title}: {values}")
+            print(f"{indent}{name}: {value}")

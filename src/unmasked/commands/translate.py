@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..devices import device
 from ..translator import Translator
-from .options import parse, parser
+from ..validation import check_at_least, invalid
+from .options import add_device, chosen_device, parse, parser
 
 EXAMPLE = """python -m unmasked translate --model runs/phrasebook "ich möchte ein bier"
-  python -m unmasked translate --model runs/phrasebook --beam 5 < german.txt > english.txt"""
+  python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt"""
 
 
 def main(words: Sequence[str]) -> None:
@@ -19,14 +19,24 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("sentences", nargs="*", help="in quotes; none: one a line on standard input")
     made.add_argument("--model", type=Path, required=True, metavar="FOLDER", help="a trained model")
     made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
-    made.add_argument("--length-penalty", type=float, default=0.6, help="more: longer (0.6)")
-    made.add_argument("--device", default=device(), help="such as cpu or cuda (the best there is)")
+    made.add_argument("--length-penalty", type=float, default=0.6, metavar="X",
+                      help="of a beam; more: longer (0.6)")  # fmt: skip
+    add_device(made)
     options = parse(made, "translate", words)
+    check_at_least("--beam", options.beam, 1)
+    device = chosen_device(options.device)
     translator = Translator.load(options.model)
-    translator.model.to(options.device)
-    sentences = options.sentences or [line.strip() for line in sys.stdin]
-    full = [sentence for sentence in sentences if sentence]
+    translator.model.to(device)
     settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-    translations = iter(translator.translate(full, **settings))
-    for sentence in sentences:  # an empty line stays one
-        print(next(translations) if sentence else "")
+    for sentence in translator.translate(options.sentences or lines(), **settings, progress=True):
+        print(sentence)
+
+
+def lines() -> list[str]:
+    """Of standard input; an empty one counts."""
+    if sys.stdin.isatty():
+        print("one sentence a line; Ctrl-D ends", file=sys.stderr)
+    try:
+        return [line.rstrip("\n") for line in sys.stdin]
+    except UnicodeDecodeError as error:
+        raise invalid("standard input", "UTF-8", error, "save the text as UTF-8") from None

@@ -27,6 +27,7 @@ def pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
     noun, that no training sentence has; each training sentence has none of these.
     """
     check_at_least("count", count, 1)
+    check_at_least("seed", seed, 0)
     dice, made = Dice(seed), dict[str, Pair]()
     while len(made) < count:
         sentence = dice.choice(CONSTRUCTIONS)(dice)
