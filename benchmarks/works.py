@@ -15,9 +15,13 @@ from peers import Marian, Ours, Size, Torch, XTransformers
 from timing import Run
 from unmasked import search
 from unmasked.data.batching import batches_by_tokens
+from unmasked.data.corpus import Corpus
 from unmasked.feed_forward import FeedForward
 from unmasked.special import EOS
 from unmasked.stepping import Cached
+from unmasked.training import Recipe
+from unmasked.training.processes import Processes
+from unmasked.training.update import Updater
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
@@ -68,6 +72,22 @@ def training(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]
         model: Any = peer(size).to(device)
         loss = functools.partial(model.loss, source, target)
         contestants[name] = training_step(model, loss)
+    return contestants
+
+
+def engine(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
+    """The same step inside our engine: batches made from lists, the rate set, gradients clipped."""
+    source, target = (ragged(rows, n, device=device) for n in (longest, longest + 1))
+    lists = [[[token for token in row if token] for row in x.tolist()] for x in (source, target)]
+    numbers, contestants = list(range(rows)), dict[str, Run]()
+    for name, packed in (("unmasked, engine", False), ("unmasked, engine, packed", True)):
+        recipe = Recipe(packed=packed, optimizer="adam", rate=1e-4)
+        group = Processes(0, 1, torch.device(device))
+        update = Updater(Ours(size).model.to(device), Corpus(*lists), recipe, group)
+        contestants[name] = functools.partial(update, 1, numbers)
+    bare, peer = Ours(size).to(device), Torch(size).to(device)
+    contestants["unmasked, bare step"] = training_step(bare, lambda: bare.loss(source, target))
+    contestants["nn.Transformer"] = training_step(peer, lambda: peer.loss(source, target))
     return contestants
 
 
@@ -203,6 +223,17 @@ WORKS = (
         lambda device: training(BASE, 16, 32, device),
         (("unmasked", "nn.Transformer", 1.08), ("unmasked, packed", "nn.Transformer", 1.3)),
         9,
+    ),
+    Work(
+        "engine-256",
+        "training step inside our engine, d=256, batch 64 × 24, ragged",
+        lambda device: engine(SMALL, 64, 24, device),
+        (
+            ("unmasked, engine", "unmasked, bare step", 0.95),
+            ("unmasked, engine", "nn.Transformer", 1.1),
+            ("unmasked, engine, packed", "nn.Transformer", 1.3),
+        ),
+        15,
     ),
     Work(
         "corpus",

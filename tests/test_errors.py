@@ -195,7 +195,7 @@ CASES = [
     (
         lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"),
         "smoothing: expected a probability in [0, 1), got 'much'; "
-        "1 would drop everything, so stay below it",
+        "1 would leave nothing, so stay below it",
     ),
     # --- attention
     (
@@ -226,7 +226,7 @@ CASES = [
     (
         lambda: attention(Q, Q, Q, dropout=1.5),
         "dropout: expected a probability in [0, 1), got 1.5; "
-        "1 would drop everything, so stay below it",
+        "1 would leave nothing, so stay below it",
     ),
     (
         lambda: MultiHeadAttention(8, 2, key_width=0),
@@ -350,17 +350,17 @@ CASES = [
     (
         config(dropout=1.0),
         "dropout: expected a probability in [0, 1), got 1.0; "
-        "1 would drop everything, so stay below it",
+        "1 would leave nothing, so stay below it",
     ),
     (
         config(inner_dropout=-0.1),
         "inner_dropout: expected a probability in [0, 1), got -0.1; "
-        "1 would drop everything, so stay below it",
+        "1 would leave nothing, so stay below it",
     ),
     (
         lambda: Dropout(2.0),
         "dropout: expected a probability in [0, 1), got 2.0; "
-        "1 would drop everything, so stay below it",
+        "1 would leave nothing, so stay below it",
     ),
     (
         config(norm_eps=-1.0),
@@ -378,7 +378,7 @@ CASES = [
     (
         config(dropout=None),
         "dropout: expected a probability in [0, 1), got None; "
-        "1 would drop everything, so stay below it",
+        "1 would leave nothing, so stay below it",
     ),
     (
         lambda: Transformer(LayerConfig()),

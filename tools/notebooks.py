@@ -30,6 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     paths = chosen(options.names)
     os.environ["OMP_NUM_THREADS"] = "1"  # one thread each, so that sums are added in one order
+    os.environ["TQDM_DISABLE"] = "1"  # progress is for those who wait
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         failed = [name for name in pool.map(lambda path: run(path, options.timeout), paths) if name]
     if failed:

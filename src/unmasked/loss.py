@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from .masks import padding_mask
@@ -58,6 +59,7 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> 
     With smoothing the aim is not all on the label: that share of it is spread evenly over the
     vocabulary, the label included.
     """
-    log_probabilities = logits.log_softmax(-1)
+    precise = torch.promote_types(logits.dtype, torch.float32)  # autocast leaves halves on a CPU
+    log_probabilities = logits.log_softmax(-1, dtype=precise)
     surprise = -log_probabilities.gather(-1, labels[:, None])[:, 0]
     return (1 - smoothing) * surprise - smoothing * log_probabilities.mean(-1)

@@ -58,7 +58,7 @@ def check_number(argument: str, value: object, low: float, high: float, fix: str
 def check_probability(argument: str, value: object) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not 0.0 <= float(value) < 1.0:  # type: ignore[arg-type]
-        fix = "1 would drop everything, so stay below it"
+        fix = "1 would leave nothing, so stay below it"
         raise invalid(argument, "a probability in [0, 1)", repr(value), fix)
 
 

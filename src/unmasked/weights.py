@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,19 +32,19 @@ def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         if tensor.shape != own[name].shape:
             fix = "make the model with the configuration that is kept beside its weights"
             raise invalid(name, f"shape {shape(own[name])}", shape(tensor), fix)
+    for name, tensor in tensors.items():
         own[name].copy_(tensor)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], **about: object) -> None:
-    """`about` is kept with them, as text."""
-    ready = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
-    save_file(ready, path, {name: json.dumps(value) for name, value in about.items()})
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file({name: x.detach().contiguous().cpu() for name, x in tensors.items()}, path)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
+    """In memory of their own: the file may be changed or deleted afterwards."""
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         fix = "the file is damaged or of another kind: fetch or make it again"
         raise invalid(str(path), "a safetensors file", str(error), fix) from None
@@ -55,4 +54,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
     """To the last bit."""
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+    return a.keys() == b.keys() and all(same_bits(a[name], b[name]) for name in a)
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    if (a.dtype, a.shape) != (b.dtype, b.shape):
+        return False
+    bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
+    return torch.equal(*bits)

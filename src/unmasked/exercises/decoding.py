@@ -22,7 +22,7 @@ def language(seed: int) -> Chances:
     """A language of two words and an end, in which every beginning has chances of its own."""
 
     def chances(words: Words) -> dict[str, float]:
-        numbers = random.Random(f"{seed} {words}")
+        numbers = random.Random(f"{seed} {tuple(words)}")
         weights = {word: numbers.random() for word in ("a", "b", END)}
         return {word: weight / sum(weights.values()) for word, weight in weights.items()}
 

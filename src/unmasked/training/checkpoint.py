@@ -1,8 +1,8 @@
 """Where a training stands, on disk: whole or not there, and never a pickle.
 
-A checkpoint is a folder of safetensors files and one `state.json` with their sums. It is written
-under another name and renamed when everything is on the disk, so that whatever happens, and
-whenever, the last whole checkpoint is untouched.
+A checkpoint is a folder of safetensors files and one `state.json` with their sums and its own. It
+is written under another name and renamed when everything is on the disk, and given another name
+before it is deleted, so that whatever happens, and whenever, the last whole checkpoint is there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +24,10 @@ from ..validation import invalid
 from ..weights import read_tensors, write_tensors
 
 FORMAT = "unmasked checkpoint 1"
+STATE = "state.json"
 KEPT = 2  # the newest; the others are deleted
+NAME = re.compile("step-([0-9]{8,})")
+UNFINISHED = ".unfinished-"
 
 
 class Checkpoint(NamedTuple):
@@ -36,30 +41,37 @@ def save(
 ) -> Path:
     """Writes `folder/step-00001200`, then deletes what is older than the newest two."""
     final = folder / f"step-{step:08}"
-    unfinished = folder / f".unfinished-{final.name}"
+    unfinished = folder / f"{UNFINISHED}{final.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        clear(unfinished)
         unfinished.mkdir()
         for name, values in tensors.items():
             write_tensors(unfinished / f"{name}.safetensors", values)
         sums = {path.name: digest(path) for path in sorted(unfinished.iterdir())}
-        text = json.dumps({"format": FORMAT, "sums": sums, "state": dict(state)}, indent=1)
-        (unfinished / "state.json").write_text(text + "\n", encoding="utf-8")
-        for path in unfinished.iterdir():
+        kept = {"format": FORMAT, "sums": sums, "state": dict(state)}
+        text = json.dumps({**kept, "sum": seal(kept)}, indent=1, default=float)
+        (unfinished / STATE).write_text(text + "\n", encoding="utf-8")
+        for path in (*unfinished.iterdir(), unfinished):
             flush(path)
-        clear(final)
         unfinished.rename(final)
         flush(folder)
     except (OSError, SafetensorError) as error:
-        clear(unfinished)
         whole = [path.name for path in checkpoints(folder)[-1:]]
-        kept = f"the last whole one is {whole[0]}" if whole else "there is none before it"
-        message = f"{folder}: checkpoint at step {step} could not be written ({error}); {kept}"
-        raise OSError(f"{message}; free some space, then resume") from error
-    for old in checkpoints(folder)[:-KEPT]:
-        clear(old)
+        last = f"the last whole one is {whole[0]}" if whole else "there is none before it"
+        message = f"{folder}: checkpoint at step {step} could not be written ({error}); {last}"
+        raise OSError(f"{message}; make room there, or make it writable, then resume") from error
+    finally:
+        tidy(folder)
     return final
+
+
+def tidy(folder: Path) -> None:
+    """Deletes all but the newest checkpoints, and what was left by a run that was killed."""
+    for old in checkpoints(folder)[:-KEPT]:
+        with suppress(OSError):  # it takes room and does no harm
+            old.rename(folder / f"{UNFINISHED}{old.name}")
+    for left in folder.glob(f"{UNFINISHED}step-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def load(folder: Path) -> Checkpoint | None:
@@ -70,17 +82,22 @@ def load(folder: Path) -> Checkpoint | None:
 
 def read(path: Path) -> Checkpoint:
     try:
-        kept = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        if kept["format"] != FORMAT:
-            fix = "it is of another version: begin again, or use that version"
-            raise invalid(str(path), repr(FORMAT), repr(kept["format"]), fix)
-        for name, expected in kept["sums"].items():
-            if digest(path / name) != expected:
-                raise damaged(path, f"{name} with another sum")
-        state, names = dict(kept["state"]), list(kept["sums"])
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise damaged(path, f"{type(error).__name__}: {error}") from None
-    return Checkpoint(path, state, {Path(n).stem: read_tensors(path / n) for n in names})
+        kept = json.loads((path / STATE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise damaged(path, f"{STATE}: {error}") from None
+    form = kept.get("format") if isinstance(kept, dict) else kept
+    if form != FORMAT:
+        fix = "it is of another version or program, or damaged: choose another folder"
+        raise invalid(str(path), repr(FORMAT), repr(form), fix)
+    if kept.pop("sum", None) != seal(kept):
+        raise damaged(path, f"{STATE} with another sum")
+    for name, expected in kept["sums"].items():
+        if not (path / name).is_file():
+            raise damaged(path, f"no {name}")
+        if digest(path / name) != expected:
+            raise damaged(path, f"{name} with another sum")
+    tensors = {Path(name).stem: read_tensors(path / name) for name in kept["sums"]}
+    return Checkpoint(path, kept["state"], tensors)
 
 
 def damaged(path: Path, what: str) -> ValueError:
@@ -89,8 +106,9 @@ def damaged(path: Path, what: str) -> ValueError:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Those that were finished, oldest first."""
-    return sorted(folder.glob("step-*"), key=lambda path: path.name)
+    """Those that were finished, oldest first; what has another name is not ours."""
+    found = [path for path in folder.glob("step-*") if NAME.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def digest(path: Path) -> str:
@@ -98,17 +116,20 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def seal(kept: Mapping[str, Any]) -> str:
+    """The sum of what `state.json` says; the same when it was read again."""
+    return hashlib.sha256(json.dumps(kept, default=float).encode()).hexdigest()
+
+
 def flush(path: Path) -> None:
-    """Waits until it is on the disk, a folder's names too where the system can do that."""
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY)
+    """Waits until it is on the disk; a folder's names too, where the system can do that."""
+    folder = path.is_dir()
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def clear(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
+        handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError:
+        if not folder:
+            raise

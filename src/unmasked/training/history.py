@@ -9,7 +9,7 @@ from typing import Any
 
 from ..picture import Picture
 from ..plots import curves
-from ..validation import check_choice, invalid
+from ..validation import check_at_least, invalid
 
 Row = dict[str, float]
 
@@ -28,18 +28,23 @@ class History:
 
     def __getitem__(self, name: str) -> list[float]:
         """A column: the values of all rows that have it."""
-        check_choice("name", name, self.names())
+        self.check(name)
         return [row[name] for row in self.rows if name in row]
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
+    def check(self, *names: str) -> None:
+        if unknown := [name for name in names if name not in self.names()]:
+            fix = f"there are {', '.join(self.names())}" if self.rows else "train first"
+            raise invalid("names", "columns that were measured", unknown[0], fix)
+
     def table(self, *names: str, last: int = 10) -> str:
         """The last rows, as text."""
+        check_at_least("last", last, 1)
+        self.check(*names)
         columns = list(names) or self.names()
-        lines = [
-            [f"{row[n]:.4g}" if n in row else "" for n in columns] for row in self.rows[-last:]
-        ]
+        lines = [[cell(row[n]) if n in row else "" for n in columns] for row in self.rows[-last:]]
         widths = [max(map(len, column)) for column in zip(columns, *lines, strict=True)]
         return "\n".join(
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -52,25 +57,31 @@ class History:
     def plot(self, *names: str, **options: Any) -> Picture:
         """Columns over the steps: the loss, unless others are named."""
         columns = list(names) or ["loss"]
+        self.check(*columns)
         rows = [row for row in self.rows if all(name in row for name in columns)]
         if not rows:
-            fix = f"there are {', '.join(self.names())}" if self.rows else "train first"
+            fix = "draw them one by one"
             raise invalid("names", "columns that were measured together", columns, fix)
         lines = {name: [row[name] for row in rows] for name in columns}
         steps = [row["step"] for row in rows]
-        label = columns[0] if len(columns) == 1 else ""
+        label = " and ".join(columns)
         return curves(lines, steps, **{"xlabel": "step", "ylabel": label, **options})
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Path | str) -> None:
         """As CSV."""
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.names())
             writer.writeheader()
             writer.writerows(self.rows)
 
 
-def tensorboard(folder: Path | str | None) -> Any:
-    """A writer of TensorBoard's files, or nothing."""
+def cell(value: float) -> str:
+    """Four digits that count, and all those before the point."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def tensorboard(folder: Path | str | None, step: int = 0) -> Any:
+    """A writer of TensorBoard's files, or nothing; it hides what is there of later steps."""
     if folder is None:
         return None
     try:
@@ -78,4 +89,4 @@ def tensorboard(folder: Path | str | None) -> Any:
     except ImportError:
         fix = 'install it with pip install "unmasked[tensorboard]", or leave the option out'
         raise invalid("tensorboard", "the package tensorboard", "none", fix) from None
-    return SummaryWriter(folder)
+    return SummaryWriter(folder, purge_step=step + 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -41,6 +42,8 @@ def train(
     model holds the average of its weights, if the recipe keeps one.
     """
     check_type("model", model, Transformer)
+    check_type("corpus", corpus, Corpus)
+    check_type("recipe", recipe, Recipe)
     check_at_least("every", every, 1)
     check_at_least("checkpoint_every", checkpoint_every, 1)
     gpus = list(range(torch.cuda.device_count()))
@@ -48,12 +51,12 @@ def train(
         run = Run(model.to(group.device), corpus, recipe, group)
         if folder is not None:
             run.begin(Path(folder), resume)
-        writer = tensorboard(tensorboard_folder) if group.first else None
+        writer = tensorboard(tensorboard_folder, run.step) if group.first else None
         silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
         bar = tqdm(total=recipe.steps, initial=run.step, desc="training", unit="step", **silent)
-        if run.step == 0:
-            run.note(watch, writer)
-        with bar:
+        with bar, writer or nullcontext(), evaluating_after(model):
+            if run.step == 0:
+                run.note(watch, writer)
             for step in range(run.step + 1, recipe.steps + 1):
                 run.advance()
                 if step % every == 0 or step == recipe.steps:
@@ -63,7 +66,15 @@ def train(
                 if folder is not None and (step % checkpoint_every == 0 or step == recipe.steps):
                     run.save(Path(folder))
                 bar.update()
-        run.finish()
-        if writer:
-            writer.close()
+            run.finish()
     return run.history
+
+
+@contextmanager
+def evaluating_after(model: Transformer) -> Iterator[None]:
+    """Whatever happens, the model is left ready for use, without gradients."""
+    try:
+        yield
+    finally:
+        model.eval()
+        model.zero_grad()

@@ -36,6 +36,8 @@ class Recipe:
         for name in ("steps", "tokens", "accumulate", "warmup"):
             check_at_least(name, getattr(self, name), 1)
         check_at_least("seed", self.seed, 0)
+        if self.seed >= 2**32:
+            raise invalid("seed", "a number below 2**32", self.seed, "choose a smaller one")
         check_choice("schedule", self.schedule, ("trapezoid", "paper"))
         check_choice("optimizer", self.optimizer, ("adamw", "adam"))
         check_choice("precision", self.precision, ("float32", "bfloat16"))

@@ -49,13 +49,16 @@ class Updater:
         if group.count > 1:
             on_gpu = [group.device] if group.device.type == "cuda" else None
             module = DistributedDataParallel(module, device_ids=on_gpu)
+            module(None, None, 1).backward()  # the order of its sums is settled by the first one
         self.module = module
 
-    def __call__(self, step: int, numbers: Sequence[int]) -> dict[str, Tensor]:
-        """The loss, of this process's share, and the gradient's norm before it was clipped."""
+    def __call__(self, step: int, numbers: Sequence[int]) -> Tensor:
+        """The loss, and the gradient's norm before it was clipped: [2], in all processes."""
         recipe, group = self.recipe, self.group
-        torch.manual_seed((recipe.seed * 1_000_003 + step) * 1_009 + group.rank)  # resumes anywhere
+        seed = (int(recipe.seed) * 1_000_003 + step) * 1_009 + group.rank
+        torch.manual_seed(seed)  # of this step alone: whoever resumes here draws the same
         rate = rate_at(step, recipe, self.model.config.d_model)
+        self.optimizer.zero_grad()  # whatever was left there
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         total = self.corpus.labels(numbers)
@@ -68,7 +71,7 @@ class Updater:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip or torch.inf)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return {"loss": torch.stack(losses).sum(), "norm": norm}
+        return torch.stack([group.total(torch.stack(losses).sum()), norm])
 
     def part(self, numbers: Sequence[int], total: int) -> Tensor:
         batch: Any = (None, None)
