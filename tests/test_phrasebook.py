@@ -682,5 +682,5 @@ def test_few_held_out_sentences_are_one_word_away_from_a_training_sentence():
 
 @pytest.mark.parametrize("seed", [-1, 2.5, "x", [1], True])
 def test_what_is_no_seed_is_refused(seed):
-    with pytest.raises(ValueError, match="^seed: expected a whole number of at least 0, got "):
+    with pytest.raises(ValueError, match=r"^seed: expected a whole number of at least 0, got "):
         pairs(1, seed=seed)
