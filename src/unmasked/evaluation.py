@@ -59,13 +59,12 @@ def cross_maps(translator: Translator, pairs: Sequence[Pair]) -> Iterator[Tensor
     The row of a word is that of the query which has to say it; the last row is the end's.
     """
     corpus = translator.corpus((pair.german, pair.english) for pair in pairs)
-    device = next(translator.model.parameters()).device
     for start in range(0, len(pairs), BATCH):
         numbers = range(start, min(start + BATCH, len(pairs)))
         source, target = corpus.batch(numbers)
-        inputs, _ = teacher_forcing(target.to(device))
+        inputs, _ = teacher_forcing(target.to(translator.device))
         with evaluating(translator.model):
-            _, maps = translator.model(source.to(device), inputs, need_weights=True)
+            _, maps = translator.model(source.to(translator.device), inputs, need_weights=True)
         for row, number in enumerate(numbers):
             words, said = len(corpus.source[number]), len(corpus.target[number]) - 1
             yield torch.stack([layer[row, :, :said, :words] for layer in maps.cross])

@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 from torch import Tensor
 
-from .picture import COLOURS, GREY, STYLE, Picture, labels, matrix, panels
+from .picture import COLOURS, GREY, STYLE, Picture, matrix, panels
 from .plot_masks import FILL, PADDING
 from .special import PADDING as PAD_TOKEN
 from .validation import invalid
@@ -42,7 +42,7 @@ def bars(
             axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
             each = ", ".join(f"{n} {v:.{digits}f}" for n, v in zip(names, values, strict=True))
             words.append(f"{label}: {each}")
-        axis.set_yticks(range(len(names)), labels("names", names, len(names)))
+        axis.set_yticks(range(len(names)), names)
         axis.set(xlabel=xlabel, title=title)
         axis.invert_yaxis()
         axis.margins(x=0.12)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .config import TransformerConfig
-from .data.batching import pad
+from .data.batching import pad, until_end
 from .search import greedy
 from .special import BOS, EOS
 from .transformer import Transformer
@@ -42,11 +42,10 @@ def encode(words: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 def decode(tokens: Tensor) -> list[str]:
     """Tokens [B, T] → words: the letters before the first EOS."""
-    words = []
-    for row in tokens.tolist():
-        ended = row[: row.index(EOS)] if EOS in row else row
-        words.append("".join(ascii_lowercase[n - FIRST] for n in ended if n >= FIRST))
-    return words
+    return [
+        "".join(ascii_lowercase[n - FIRST] for n in until_end(row) if n >= FIRST)
+        for row in tokens.tolist()
+    ]
 
 
 def small_model(*, seed: int = 0, **changes: Any) -> Transformer:

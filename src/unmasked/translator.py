@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 from tqdm import tqdm
@@ -18,9 +19,9 @@ from .config import TransformerConfig
 from .data.batching import pad
 from .data.corpus import Corpus
 from .data.words import Words
+from .files import digest, flush
 from .search import beam, greedy
 from .special import BOS, EOS
-from .training.checkpoint import digest, flush
 from .transformer import Transformer
 from .validation import check_at_least, check_type, invalid
 from .weights import read_tensors, set_tensors, tensors_of, write_tensors
@@ -53,12 +54,19 @@ class Translator:
 
     def tokens(self, sentences: Iterable[str]) -> Tensor:
         """What the encoder reads: each sentence with its EOS, padded. [B, S]"""
-        return pad([[*self.source.encode(sentence), EOS] for sentence in sentences])
+        return pad([self.read(sentence) for sentence in sentences])
+
+    def read(self, sentence: str) -> list[int]:
+        return [*self.source.encode(sentence), EOS]
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
     def corpus(self, pairs: Iterable[tuple[str, str]]) -> Corpus:
         """Pairs of sentences, for training."""
-        both = [(self.source.encode(a), self.target.encode(b)) for a, b in pairs]
-        return Corpus([[*a, EOS] for a, _ in both], [[BOS, *b, EOS] for _, b in both])
+        both = [(self.read(a), [BOS, *self.target.encode(b), EOS]) for a, b in pairs]
+        return Corpus([source for source, _ in both], [target for _, target in both])
 
     def translate(
         self,
@@ -79,17 +87,15 @@ class Translator:
             raise invalid("sentences", "a list of sentences", "a single text", fix)
         check_at_least("beam_size", beam_size, 1)
         check_at_least("batch_size", batch_size, 1)
-        device = next(self.model.parameters()).device
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
-        order = sorted(
-            (n for n in range(len(sources)) if sources[n]), key=lambda n: -len(sources[n])
-        )
+        full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
+        order = sorted(full, key=lambda number: -len(sources[number]))
         written = [""] * len(sources)
         hidden = {} if progress and sys.stderr.isatty() else {"disable": True}
         with tqdm(total=len(order), desc="translating", unit="sentence", **hidden) as bar:
             for start in range(0, len(order), batch_size):
                 numbers = order[start : start + batch_size]
-                source = pad([[*sources[number], EOS] for number in numbers]).to(device)
+                source = pad([sources[number] for number in numbers]).to(self.device)
                 if beam_size == 1:
                     best = greedy(self.model, source, max_new_tokens)
                 else:
@@ -104,7 +110,7 @@ class Translator:
     def numbered(self, number: int, sentence: str) -> list[int]:
         """Its words' tokens; an error says which sentence it is."""
         try:
-            return self.source.encode(sentence)
+            return self.read(sentence)
         except ValueError as error:
             what = str(error).removeprefix("sentence")
             raise ValueError(f"sentence {number + 1}{what}") from None

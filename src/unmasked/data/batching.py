@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ..special import PADDING
+from ..special import EOS, PADDING
 from ..validation import check_at_least, invalid
 
 
@@ -21,6 +21,12 @@ def pad(sentences: Sequence[Sequence[int]]) -> Tensor:
         fix = "token numbers index a table"
         raise invalid("sentences", "whole numbers", "fractions", fix)
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING).long()
+
+
+def until_end(tokens: Sequence[int]) -> list[int]:
+    """What comes before the first EOS."""
+    row = list(tokens)
+    return row[: row.index(EOS)] if EOS in row else row
 
 
 def batches_by_tokens(

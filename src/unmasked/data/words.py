@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..special import BOS, EOS, PADDING
 from ..validation import invalid
+from .batching import until_end
 
 SPECIAL = {PADDING: "<pad>", BOS: "<bos>", EOS: "<eos>"}
 
@@ -43,6 +44,5 @@ class Words:
 
     def decode(self, numbers: Sequence[int]) -> str:
         """The words up to the first <eos>, without special tokens."""
-        numbers = list(numbers)
-        ended = numbers[: numbers.index(EOS)] if EOS in numbers else numbers
+        ended = until_end(numbers)
         return " ".join(self.words[number] for number in ended if number not in SPECIAL)

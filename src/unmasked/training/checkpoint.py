@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 from torch import Tensor
 
+from ..files import digest, flush
 from ..validation import invalid
 from ..weights import read_tensors, write_tensors
 
@@ -111,25 +111,6 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
 
 
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def seal(kept: Mapping[str, Any]) -> str:
     """The sum of what `state.json` says; the same when it was read again."""
     return hashlib.sha256(json.dumps(kept, default=float).encode()).hexdigest()
-
-
-def flush(path: Path) -> None:
-    """Waits until it is on the disk; a folder's names too, where the system can do that."""
-    folder = path.is_dir()
-    try:
-        handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError:
-        if not folder:
-            raise

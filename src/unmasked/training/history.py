@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..picture import Picture
-from ..plots import curves
 from ..validation import check_at_least, invalid
+
+if TYPE_CHECKING:
+    from ..picture import Picture
 
 Row = dict[str, float]
 
@@ -56,6 +57,8 @@ class History:
 
     def plot(self, *names: str, **options: Any) -> Picture:
         """Columns over the steps: the loss, unless others are named."""
+        from ..plots import curves  # matplotlib is slow to load, and most runs draw nothing
+
         columns = list(names) or ["loss"]
         self.check(*columns)
         rows = [row for row in self.rows if all(name in row for name in columns)]

@@ -14,7 +14,7 @@ from ..transformer import Transformer
 from ..validation import check_at_least, check_type
 from .history import History, tensorboard
 from .processes import processes
-from .recipe import Recipe, rate_at
+from .recipe import Recipe
 from .run import Run
 
 Watch = Callable[[int, Transformer], Mapping[str, float] | None]
@@ -61,8 +61,8 @@ def train(
                 run.advance()
                 if step % every == 0 or step == recipe.steps:
                     noted = run.note(watch, writer)
-                    rate = rate_at(step, recipe, model.config.d_model)
-                    bar.set_postfix(loss=f"{noted['loss']:.3f}", rate=f"{rate:.1e}", refresh=False)
+                    figures = {"loss": f"{noted['loss']:.3f}", "rate": f"{noted['rate']:.1e}"}
+                    bar.set_postfix(figures, refresh=False)
                 if folder is not None and (step % checkpoint_every == 0 or step == recipe.steps):
                     run.save(Path(folder))
                 bar.update()

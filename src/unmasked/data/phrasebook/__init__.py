@@ -39,12 +39,8 @@ def pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
 
 def as_pair(sentence: Sentence) -> Pair:
     german, english = sentence.german, sentence.english
-    alignment = {
-        (i, j)
-        for i, (_, ideas) in enumerate(german)
-        for j, (_, others) in enumerate(english)
-        if set(ideas) & set(others)
-    }
+    ideas = [[set(token.ideas) for token in side] for side in (german, english)]
+    alignment = {(i, j) for i, a in enumerate(ideas[0]) for j, b in enumerate(ideas[1]) if a & b}
     texts = [" ".join(token.word for token in side) for side in (german, english)]
     return Pair(texts[0], texts[1], frozenset(alignment), sentence.construction)
 

@@ -121,6 +121,14 @@ def action(dice: Dice) -> Clause:
     return deny(said) if dice.chance(0.25) else said
 
 
+def action_that(dice: Dice, fits: Callable[[Clause], bool]) -> Clause:
+    """Drawn again until it fits."""
+    said = action(dice)
+    while not fits(said):
+        said = action(dice)
+    return said
+
+
 def deny(said: Clause) -> Clause:
     """With `kein` if the object has no article or an indefinite one."""
     thing = said.object
@@ -164,22 +172,22 @@ def statement(dice: Dice) -> Sentence:
 
 
 def time_first(dice: Dice) -> Sentence:
-    said = action(dice)
-    while said.negated or said.time is None or said.time in FREQUENCIES:
-        said = action(dice)
+    said = action_that(
+        dice, lambda said: not (said.negated or said.time is None or said.time in FREQUENCIES)
+    )
     return plain("time first", replace(deny(said) if dice.chance(0.2) else said, first="time"))
 
 
 def object_first(dice: Dice) -> Sentence:
     """Only where the article shows that it is the object: `den`, `einen`, `meinen`."""
-    said = action(dice)
-    while said.negated or said.object is None or not shows_its_case(said.object):
-        said = action(dice)
+    said = action_that(dice, lambda said: not said.negated and shows_its_case(said.object))
     return plain("object first", replace(said, first="object"))
 
 
-def shows_its_case(said: Nominal) -> bool:
-    return isinstance(said.head, Noun) and said.head.article == "der" and not said.plural
+def shows_its_case(said: Nominal | None) -> bool:
+    if said is None or said.plural or not isinstance(said.head, Noun):
+        return False
+    return said.head.article == "der"
 
 
 def description(dice: Dice) -> Sentence:
@@ -187,16 +195,14 @@ def description(dice: Dice) -> Sentence:
 
 
 def yes_or_no(dice: Dice) -> Sentence:
-    said = state(dice) if dice.chance(0.25) else action(dice)
-    while said.negated:
-        said = action(dice)
+    said = state(dice) if dice.chance(0.25) else None
+    if said is None or said.negated:
+        said = action_that(dice, lambda said: not said.negated)
     return plain("yes or no", replace(said, question=True))
 
 
 def who_or_what(dice: Dice) -> Sentence:
-    said = action(dice)
-    while said.negated or said.object is None:
-        said = action(dice)
+    said = action_that(dice, lambda said: not said.negated and said.object is not None)
     if dice.chance(0.4):
         who = Nominal(WHO, "subject")
         return plain("who or what", replace(said, subject=who, question=True))
@@ -205,9 +211,7 @@ def who_or_what(dice: Dice) -> Sentence:
 
 
 def when(dice: Dice) -> Sentence:
-    said = action(dice)
-    while said.negated or said.verb.infinitive in FEELINGS:
-        said = action(dice)
+    said = action_that(dice, lambda said: not said.negated and said.verb.infinitive not in FEELINGS)
     return plain("when", replace(said, time=WHEN, first="time", question=True))
 
 
