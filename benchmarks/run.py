@@ -6,9 +6,7 @@ Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import platform
 import sys
 import warnings
 from importlib.metadata import version
@@ -21,9 +19,10 @@ import transformers
 from report import plot, seconds, table
 from scaling import in_another_process
 from timing import interleaved
+from unmasked.hardware import machine
+from unmasked.recorded import RESULTS
 from works import WORKS, Work
 
-RESULTS = Path(__file__).parent / "results"
 SCALING = "attention"
 
 
@@ -32,7 +31,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore")  # what the peers say about themselves
     transformers.logging.set_verbosity_error()
-    result: dict[str, Any] = {"machine": machine(options), "works": []}
+    result: dict[str, Any] = {"machine": about(options), "works": []}
     for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
         say(f"[{number}/{len(chosen)}] {work.title}")
         result["works"].append(run(work, options))
@@ -42,7 +41,6 @@ def main() -> None:
         result["scaling"] = in_another_process(options.device, "--threads", threads)
     print(table(result))
     if options.record:
-        RESULTS.mkdir(exist_ok=True)
         path = RESULTS / options.record
         path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
         path.with_suffix(".md").write_text(table(result) + "\n")
@@ -86,19 +84,11 @@ def has_bfloat16() -> bool:
     return path.exists() and "bf16" in path.read_text()
 
 
-def machine(options: argparse.Namespace) -> dict[str, Any]:
-    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    names = [line.split(":")[1].strip() for line in info.splitlines() if "model name" in line]
-    cpu = names[0] if names else platform.processor()
+def about(options: argparse.Namespace) -> dict[str, Any]:
     return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "processor": torch.cuda.get_device_name() if options.device == "cuda" else cpu,
-        "capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": len(names) or None,
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
+        **machine(options.device),
         "command": " ".join(["python", "benchmarks/run.py", *sys.argv[1:]]),
-        **{name: version(name) for name in ("torch", "transformers", "x-transformers", "numpy")},
+        **{name: version(name) for name in ("transformers", "x-transformers")},
     }
 
 

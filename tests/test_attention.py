@@ -236,3 +236,33 @@ def test_not_asking_for_weights_does_not_compute_them(monkeypatch):
     module = nn.Sequential(MultiHeadAttention(8, 2))
     module(torch.randn(1, 3, 8))
     assert calls == [1]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_short_rows_of_bfloat16_are_computed_in_float32_where_a_gradient_is_wanted(
+    monkeypatch, masked
+):
+    """On a CPU: there the kernel's own backward takes several times as long."""
+    seen = []
+
+    def kernel(query, *given, **options):
+        seen.append(query.dtype)
+        return original(query, *given, **options)
+
+    original = F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", kernel)
+    q, k, v = (x.detach() for x in heads(2, 2, 5, 5, 4, torch.bfloat16))
+    mask = causal_mask(5) if masked else None
+    results = []
+    wanted = q.clone().requires_grad_()
+    for query in (wanted, q):
+        with torch.autocast("cpu", torch.bfloat16):  # in which the kernel takes halves only
+            results.append(attention(query, k, v, mask))
+    assert seen == [torch.float32, torch.bfloat16]
+    assert [x.dtype for x in results] == [torch.bfloat16] * 2
+    assert difference(*results) < TOLERANCE[torch.bfloat16]
+    results[0].sum().backward()
+    assert wanted.grad.dtype == torch.bfloat16
+    long = torch.randn(1, 1, 257, 4, dtype=torch.bfloat16, requires_grad=True)
+    attention(long, long, long)
+    assert seen[-1] == torch.bfloat16

@@ -45,6 +45,7 @@ quiet = true
 device = "cpu"
 every = 5
 """
+PRESETS = ("multi30k-de-en", "multi30k-en-de", "phrasebook")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
 
 
@@ -177,7 +178,7 @@ def test_training_says_what_it_does_and_leaves_a_model_with_its_history(command,
     assert (folder / "history.csv").read_text().startswith("step,loss,norm,rate,seconds\n5,")
     about = Translator.load(folder).about
     assert about["recipe"]["training"] == {"steps": 10, "tokens": 60, "warmup": 2}
-    assert about["torch"] == torch.__version__
+    assert about["machine"]["torch"] == torch.__version__
     assert about["command"].startswith("python -m unmasked train --config ")
 
 
@@ -266,6 +267,7 @@ def test_options_reach_the_training(command, recipe, tmp_path, monkeypatch):
     found = command(*words, "--tensorboard", "--no-quiet", "--every", 7, "--checkpoint-every", 8)
     assert (found.status, found.err) == (1, "python -m unmasked train: the loss is nan\n")
     assert given == {
+        "watch": None,  # the phrasebook has nothing to validate on
         "folder": tmp_path / "checkpoints",
         "resume": False,
         "device": torch.device("cpu"),
@@ -279,7 +281,7 @@ def test_options_reach_the_training(command, recipe, tmp_path, monkeypatch):
 
 
 def test_a_path_that_is_not_utf_8_is_kept_as_it_can_be():
-    about = train.about({}, ["--out", "x\udce9", "a b"])
+    about = train.about({}, ["--out", "x\udce9", "a b"], torch.device("cpu"))
     assert about["command"] == "python -m unmasked train --out 'x?' 'a b'"
 
 
@@ -408,10 +410,10 @@ def test_info_says_what_the_folder_holds(command, run):
     made, size = Translator.load(run), (run / WEIGHTS).stat().st_size
     first, second, *rest = found.out.splitlines()
     assert first == f"{run}: {made.model.count_parameters():,} parameters, {size:,} bytes"
-    assert second == f"words: {len(made.source)} source, {len(made.target)} target"
+    assert second == f"vocabulary: {len(made.source)} source, {len(made.target)} target"
     for line in ("model:", "  d_model: 8", "recipe:", "  data:", "    count: 150"):
         assert line in rest
-    assert f"torch: {torch.__version__}" in rest
+    assert f"  torch: {torch.__version__}" in rest
 
 
 def test_info_for_programs(command, run):
@@ -486,19 +488,21 @@ def in_file(name, line, message):
         in_file("evaluate", "sentences = 2.5",
                 f"sentences: expected a whole number, got 2.5{SEE_HELP}"),
         in_file("evaluate", "beam = true", f"beam: expected a whole number, got True{SEE_HELP}"),
-        in_file("evaluate", "test = 'news'", f"test: expected phrasebook, got 'news'{SEE_HELP}"),
+        in_file("evaluate", "test = 'news'",
+                f"test: expected {' or '.join(evaluate.TESTS)}, got 'news'{SEE_HELP}"),
         in_file("evaluate", "model = ['a']", f"model: expected text, got ['a']{SEE_HELP}"),
         in_file("translate", "length_penalty = 'x'",
                 f"length_penalty: expected a number, got 'x'{SEE_HELP}"),
         in_file("translate", "sentences = 'a'", "sentences: expected a list, got 'a'; write ['a']"),
         in_file("train", "quiet = 'no'", f"quiet: expected true or false, got 'no'{SEE_HELP}"),
-        in_file("train", "preset = 'big'", f"preset: expected phrasebook, got 'big'{SEE_HELP}"),
+        in_file("train", "preset = 'big'",
+                f"preset: expected {' or '.join(PRESETS)}, got 'big'{SEE_HELP}"),
         in_file("train", "set = ['steps=5']", f"set: expected text, got 'steps=5'{SEE_HELP}"),
         # --- recipes
         ("", ["train"], "[data]: expected a name, such as phrasebook, got none; add name = … to "
          "[data]"),
         (TINY, ["train", "--set", "data.name=news"],
-         "data.name: expected 'phrasebook', got 'news'; choose one of these"),
+         "data.name: expected 'phrasebook' or 'multi30k', got 'news'; choose one of these"),
         (TINY, ["train", "--set", "data.cuont=5"],
          "[data] of phrasebook: expected 'count' or 'seed', got 'cuont'; choose one of these"),
         (TINY, ["train", "--set", "data.count=0"],
@@ -569,7 +573,7 @@ def test_mistakes_are_said_in_one_line(command, run, tmp_path, text, words, mess
     ("words", "message"),
     [
         (["train", "--preset", "phrasebook"], "arguments are required: --out"),
-        (["train", "--out", "x"], "give --preset (phrasebook) or --config FILE"),
+        (["train", "--out", "x"], f"give --preset ({', '.join(PRESETS)}) or --config FILE"),
         (["train", "--config"], "argument --config: expected one argument"),
         (["train", "--out", "x", "--preset", "big"], "argument --preset: invalid choice: 'big'"),
         (["train", "--out", "x", "--set", "steps=5"],
@@ -579,7 +583,7 @@ def test_mistakes_are_said_in_one_line(command, run, tmp_path, text, words, mess
         (["train", "--out", "x", "--set", "training.steps"], "is not like training.steps=500"),
         (["translate", "a"], "arguments are required: --model"),
         (["translate", "--model", "x", "--beam", "two"], "argument --beam: invalid int value"),
-        (["info"], "arguments are required: FOLDER"),
+        (["info"], "arguments are required: MODEL"),
         (["info", "x", "y"], "unrecognized arguments: y"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers import difference, small_config
-from unmasked import Transformer, evaluation
+from unmasked import Transformer, evaluation, sentence_maps
 from unmasked.data.phrasebook import Pair, pairs
 from unmasked.data.words import Words
 from unmasked.evaluation import Score, alignment_agreement, cross_maps, exact, with_known_words
@@ -70,7 +70,7 @@ def test_rows_belong_to_the_query_that_has_to_say_the_word(monkeypatch, batch):
     """Row t is the last row of what the model computes when it has read only the words before."""
     made = translator()
     made.model.train()
-    monkeypatch.setattr(evaluation, "BATCH", batch)
+    monkeypatch.setattr(sentence_maps, "BATCH", batch)
     found = list(cross_maps(made, PAIRS))
     assert made.model.training
     made.model.eval()

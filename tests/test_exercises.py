@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from unmasked.exercises import CHECKS, check
+from unmasked.exercises.translating import common, once
 from unmasked.masks import causal_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
+from unmasked.precision import rounded
 from unmasked.search import greedy
 
 
@@ -57,6 +59,14 @@ RIGHT = {
     "decoding 1": -1.583,
     "decoding 2": lambda chances, end, limit: search(chances, end, limit, 1),
     "decoding 3": lambda chances, end, limit, width: search(chances, end, limit, width),
+    "translating 1": 36.79,
+    "translating 2": lambda pieces, pair: once(pieces, pair),
+    "translating 3": lambda written, reference, n: common(written, reference, n),
+    "gpu 1": 0.31,
+    "gpu 2": lambda means, counts: (
+        sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
+    ),
+    "gpu 3": rounded,
     "encoder 1": 1.41,
     "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
     "encoder 3": lambda x, f, norm, pre: [norm(x + f(x)), x + f(norm(x))][pre],
@@ -127,6 +137,32 @@ WRONG = {
     "decoding 3": [
         (lambda chances, end, limit, width: search(chances, end, limit, 1), r"\(width [23]\)"),
         (lambda chances, end, limit, width: search(chances, end, 1, width), "it finds"),
+    ],
+    "translating 1": [(0.3679, "too low"), (50.0, "too high")],
+    "translating 2": [
+        (lambda pieces, pair: pieces, r"\['a', 'a', 'a'\] with"),
+        (
+            lambda pieces, pair: "|".join(pieces).replace("|".join(pair), "".join(pair)).split("|"),
+            "gives",
+        ),
+    ],
+    "translating 3": [
+        (
+            lambda written, reference, n: sum(w in reference for w in written) / len(written),
+            "too high",
+        ),
+        (lambda written, reference, n: common(written, reference, 1), r"n = [23]\)"),
+    ],
+    "gpu 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
+    "gpu 2": [
+        (lambda means, counts: torch.stack(means).mean(0), r"counts \[30, 2\]"),
+        (lambda means, counts: sum(means), r"counts \[4, 4\]"),
+    ],
+    "gpu 3": [
+        (lambda x, bits: x, r"rounded\(x, 7\), divided by x, holds 1.0, not"),
+        (lambda x, bits: x.bfloat16().float(), r"rounded\(x, 10\), divided by x, holds"),
+        (lambda x, bits: (x * 2**bits).round() / 2**bits, "holds 1.0, not 1.00"),
+        (lambda x, bits: x[:2], "has shape"),
     ],
     "encoder 1": [(1.22, "1.22 is too low")],
     "encoder 2": [

@@ -73,7 +73,7 @@ def test_a_recipe_that_cannot_work_is_refused(changes, message):
     ("arguments", "message"),
     [
         ({"model": None}, "model: expected a Transformer, got NoneType"),
-        ({"corpus": []}, "corpus: expected a Corpus, got list"),
+        ({"corpus": []}, "corpus: expected a Corpus or a StreamedCorpus, got list"),
         ({"recipe": {}}, "recipe: expected a Recipe, got dict"),
         ({"every": 0}, "every: expected a whole number of at least 1"),
         ({"checkpoint_every": 0}, "checkpoint_every: expected a whole number of at least 1"),

@@ -251,7 +251,7 @@ FOLDER = "expected a folder with config.json and model.safetensors, got No such 
         (turned, "got a model.safetensors that config.json does not belong to"),
         (edited(lambda kept: kept | {"format": "x 2"}), "got the format 'x 2' instead of "),
         (without("format"), "got no 'format'"),
-        (without("sum"), "got no 'sum'"),
+        (without("sums"), "got no 'sums'"),
         (without("about"), "got no 'about'"),
         (edited(lambda kept: kept | {"about": "b"}), "expected a model's folder, got dictionary"),
         (edited(lambda kept: kept | {"source": 5}), "expected a model's folder, got "),

@@ -4,6 +4,8 @@ from . import attention, decoder, encoder, feed_forward, interop, masks, positio
 from .attention import MultiHeadAttention
 from .config import PRESETS, LayerConfig, TransformerConfig
 from .devices import device
+from .recorded import recorded
+from .shipped import load
 from .source import show
 from .transformer import AttentionMaps, Transformer
 
@@ -21,8 +23,10 @@ __all__ = [
     "encoder",
     "feed_forward",
     "interop",
+    "load",
     "masks",
     "positions",
+    "recorded",
     "search",
     "show",
 ]

@@ -93,10 +93,20 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
         return (query.float() * scale) @ key.float().transpose(-2, -1)
 
 
+def slow_backward(query: Tensor, key: Tensor) -> bool:
+    """On a CPU the kernel's backward for short rows of bfloat16 takes six times float32's."""
+    halves = query.dtype == torch.bfloat16 and query.device.type == "cpu"
+    return halves and query.requires_grad and key.shape[-2] <= 256
+
+
 def fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
 ) -> Tensor:
     """The same through PyTorch's kernels, which never store the [Q, S] weights."""
+    if slow_backward(query, key):
+        with torch.autocast(query.device.type, enabled=False):
+            precise = (x.float() for x in (query, key, value))
+            return fused_attention(*precise, mask, dropout, scale).to(value.dtype)
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
     check_mask("mask", mask, (*query.shape[:-1], key.shape[-2]))

@@ -6,16 +6,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from .data.corpus import Corpus
 from .data.phrasebook import Pair
-from .loss import teacher_forcing
+from .loss import translation_loss
 from .search import evaluating
+from .sentence_maps import maps_of
+from .transformer import Transformer
 from .translator import Translator
 from .validation import invalid
 
-BATCH = 128  # pairs whose maps are in memory at once
+
+def mean_surprise(model: Transformer, corpus: Corpus, tokens: int = 4096) -> float:
+    """The cross-entropy of a corpus under the model, for each word that it has to say."""
+    total = 0.0
+    with evaluating(model):
+        device = next(model.parameters()).device
+        for numbers in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(numbers))
+            total += corpus.labels(numbers) * translation_loss(model, source, target).item()
+    return total / corpus.labels(range(len(corpus)))
 
 
 @dataclass(frozen=True)
@@ -58,16 +69,8 @@ def cross_maps(translator: Translator, pairs: Sequence[Pair]) -> Iterator[Tensor
 
     The row of a word is that of the query which has to say it; the last row is the end's.
     """
-    corpus = translator.corpus((pair.german, pair.english) for pair in pairs)
-    for start in range(0, len(pairs), BATCH):
-        numbers = range(start, min(start + BATCH, len(pairs)))
-        source, target = corpus.batch(numbers)
-        inputs, _ = teacher_forcing(target.to(translator.device))
-        with evaluating(translator.model):
-            _, maps = translator.model(source.to(translator.device), inputs, need_weights=True)
-        for row, number in enumerate(numbers):
-            words, said = len(corpus.source[number]), len(corpus.target[number]) - 1
-            yield torch.stack([layer[row, :, :said, :words] for layer in maps.cross])
+    for maps in maps_of(translator, [(pair.german, pair.english) for pair in pairs]):
+        yield maps.cross
 
 
 def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: int = -1) -> Score:

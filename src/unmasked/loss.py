@@ -5,11 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .large_vocabulary import SummedLoss
 from .masks import padding_mask
 from .packed import packed_decode
 from .special import PADDING
 from .transformer import Transformer
 from .validation import check_probability, check_tokens, check_type, invalid, shape
+
+MANY = 1 << 20  # logits; above it they are made in parts
 
 
 def teacher_forcing(target: Tensor, vocabulary: int | None = None) -> tuple[Tensor, Tensor]:
@@ -49,8 +52,13 @@ def translation_loss(
     else:
         memory = model.encode(source)
         hidden = model.decode(inputs, memory, source_mask=padding_mask(source))[real]
-    losses = smoothed_cross_entropy(model.generator(hidden), labels[real].long(), smoothing)
-    return losses.mean() if total is None else losses.sum() / total
+    labels = labels[real].long()
+    count = len(labels) if total is None else total
+    many = len(labels) * model.config.target_vocab > MANY
+    if many and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        generator = model.generator
+        return SummedLoss.apply(hidden, generator.weight, generator.bias, labels, smoothing) / count
+    return smoothed_cross_entropy(model.generator(hidden), labels, smoothing).sum() / count
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:

@@ -27,8 +27,10 @@ from .picture import (
     panels,
 )
 from .plot_bars import bars, batches
+from .plot_heads import head_roles
 from .plot_maps import attention_maps, sentence_maps
 from .plot_masks import batch_masks, masks
+from .plot_speed import measured, roofline
 from .plot_tree import beam_tree
 from .validation import invalid
 
@@ -39,8 +41,11 @@ __all__ = [
     "batches",
     "beam_tree",
     "curves",
+    "head_roles",
     "masks",
     "matrices",
+    "measured",
+    "roofline",
     "sentence_maps",
 ]
 

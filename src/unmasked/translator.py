@@ -18,6 +18,7 @@ from tqdm import tqdm
 from .config import TransformerConfig
 from .data.batching import pad
 from .data.corpus import Corpus
+from .data.subwords import Subwords
 from .data.words import Words
 from .files import digest, flush
 from .search import beam, greedy
@@ -26,8 +27,9 @@ from .transformer import Transformer
 from .validation import check_at_least, check_type, invalid
 from .weights import read_tensors, set_tensors, tensors_of, write_tensors
 
-FORMAT = "unmasked model 1"
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
+FORMAT = "unmasked model 2"
+WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
+Vocabulary = Words | Subwords
 
 
 class Translator:
@@ -36,8 +38,8 @@ class Translator:
     def __init__(
         self,
         model: Transformer,
-        source: Words,
-        target: Words,
+        source: Vocabulary,
+        target: Vocabulary,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         check_type("model", model, Transformer)
@@ -115,33 +117,43 @@ class Translator:
             what = str(error).removeprefix("sentence")
             raise ValueError(f"sentence {number + 1}{what}") from None
 
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """From which to which, if its recipe names them."""
+        data = self.about.get("recipe", {}).get("data", {})
+        return (data["source"], data["target"]) if "source" in data else None
+
     # --- On disk --------------------------------------------------------------------------------
 
-    def save(self, folder: Path | str) -> None:
+    def save(self, folder: Path | str, *, dtype: torch.dtype | None = None) -> None:
         """Weights as safetensors; configuration, words and `about` as JSON.
 
-        Each file is whole or not there, and files of two different savings do not load.
+        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Each file is
+        whole or not there, and files of two different savings do not load.
         """
         path = Path(folder)
-        weights, config = (path / f".unfinished-{name}" for name in (WEIGHTS, CONFIG))
+        kept = {"format": FORMAT, "model": asdict(self.model.config), "about": self.about}
+        joint = self.source if isinstance(self.source, Subwords) else None
+        if isinstance(self.source, Words) and isinstance(self.target, Words):
+            kept |= {"source": self.source.words, "target": self.target.words}
+        elif self.source is not self.target:
+            fix = "give source and target the same object"
+            raise invalid("target", "the source's own subwords", "others", fix)
+        names = [WEIGHTS, *([TOKENIZER] if joint else []), CONFIG]
+        files = {name: path / f".unfinished-{name}" for name in names}
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_tensors(weights, tensors_of(self.model))
-            kept = {
-                "format": FORMAT,
-                "sum": digest(weights),
-                "model": asdict(self.model.config),
-                "source": self.source.words,
-                "target": self.target.words,
-                "about": self.about,
-            }
+            write_tensors(files[WEIGHTS], tensors_of(self.model), dtype)
+            if joint:
+                files[TOKENIZER].write_text(joint.to_json() + "\n", encoding="utf-8")
+            kept["sums"] = {name: digest(files[name]) for name in names[:-1]}
             text = json.dumps(kept, indent=1, ensure_ascii=False)
-            config.write_text(text + "\n", encoding="utf-8")
-            shutil.copymode(config, weights)  # safetensors keeps others from reading it
-            for file in (weights, config):
+            files[CONFIG].write_text(text + "\n", encoding="utf-8")
+            shutil.copymode(files[CONFIG], files[WEIGHTS])  # else others may not read it
+            for file in files.values():
                 flush(file)
-            weights.replace(path / WEIGHTS)
-            config.replace(path / CONFIG)
+            for name, file in files.items():
+                file.replace(path / name)
         except (OSError, SafetensorError) as error:
             message = f"{path}: the model could not be written ({error})"
             raise OSError(f"{message}; choose a folder with space that you may write in") from error
@@ -153,12 +165,18 @@ class Translator:
             kept = json.loads((path / CONFIG).read_text(encoding="utf-8"))
             if kept["format"] != FORMAT:
                 raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
-            if digest(path / WEIGHTS) != kept["sum"]:
-                raise ValueError(f"a {WEIGHTS} that {CONFIG} does not belong to")
+            for name, expected in kept["sums"].items():
+                if digest(path / name) != expected:
+                    raise ValueError(f"a {name} that {CONFIG} does not belong to")
             model = Transformer(TransformerConfig(**kept["model"]))
             set_tensors(model, read_tensors(path / WEIGHTS))
-            words = Words(kept["source"]), Words(kept["target"])
-            return cls(model.eval(), *words, dict(kept["about"]))
+            source: Vocabulary
+            target: Vocabulary
+            if TOKENIZER in kept["sums"]:
+                source = target = Subwords.from_json((path / TOKENIZER).read_text("utf-8"))
+            else:
+                source, target = Words(kept["source"]), Words(kept["target"])
+            return cls(model.eval(), source, target, dict(kept["about"]))
         except OSError as error:
             fix = "give the folder that `python -m unmasked train` wrote"
             expected = f"a folder with {CONFIG} and {WEIGHTS}"

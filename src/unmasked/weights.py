@@ -36,8 +36,11 @@ def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         own[name].copy_(tensor)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    save_file({name: x.detach().contiguous().cpu() for name, x in tensors.items()}, path)
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None
+) -> None:
+    """As they are, or rounded to a `dtype`."""
+    save_file({name: x.detach().to("cpu", dtype).contiguous() for name, x in tensors.items()}, path)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

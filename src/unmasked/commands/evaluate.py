@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
-from ..data.sources import phrasebook_test
+from ..bleu import bleu
+from ..data.multi30k import SPLITS, multi30k
+from ..data.sources import directed, phrasebook_test
 from ..evaluation import alignment_agreement, exact, with_known_words
+from ..shipped import load
 from ..translator import Translator
 from ..validation import check_at_least, invalid
-from .options import add_device, chosen_device, parse, parser
+from .options import MODEL, add_device, chosen_device, parse, parser
 
-EXAMPLE = "python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"
+EXAMPLE = """python -m unmasked evaluate --model en-de --test test_2016_flickr
+  python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
+
+TESTS = ("phrasebook", *(split for split in SPLITS if split != "train"))
 
 
 def main(words: Sequence[str]) -> None:
     made = parser("evaluate", __doc__ or "", EXAMPLE)
-    made.add_argument("--model", type=Path, required=True, metavar="FOLDER", help="a trained model")
-    made.add_argument("--test", choices=("phrasebook",), default="phrasebook",
-                      help="phrasebook: held-out combinations of known words")  # fmt: skip
-    made.add_argument("--sentences", type=int, default=500, metavar="N", help="how many (500)")
-    made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
+    made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
+    made.add_argument("--test", choices=TESTS, metavar="SET",
+                      help=f"{', '.join(TESTS)} (default: one that fits the model)")  # fmt: skip
+    made.add_argument("--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)")
+    made.add_argument("--beam", type=int, metavar="N",
+                      help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
+    made.add_argument("--length-penalty", type=float, metavar="X", help="of a beam; more: longer")
     add_device(made)
     options = parse(made, "evaluate", words)
-    check_at_least("--sentences", options.sentences, 1)
-    check_at_least("--beam", options.beam, 1)
+    for name in ("sentences", "beam"):
+        if getattr(options, name) is not None:
+            check_at_least(f"--{name}", getattr(options, name), 1)
     device = chosen_device(options.device)
-    translator = Translator.load(options.model)
+    translator = load(options.model)
     translator.model.to(device)
-    drawn = phrasebook_test(options.sentences)
+    languages = translator.languages
+    test = options.test or ("test_2016_flickr" if languages else "phrasebook")
+    if languages and test != "phrasebook":
+        captions(translator, test, languages, options)
+    elif not languages and test == "phrasebook":
+        known_combinations(translator, options.sentences or 500, options.beam or 1)
+    else:
+        kind = "one of Multi30k's sets" if languages else "phrasebook, for a model of it"
+        raise invalid("--test", kind, test, "leave it out, or take another model")
+
+
+def known_combinations(translator: Translator, count: int, beam_size: int) -> None:
+    drawn = phrasebook_test(count)
     pairs = with_known_words(translator, drawn)
     if not pairs:
         fix = "take more of them, or train on more sentences"
@@ -36,7 +57,24 @@ def main(words: Sequence[str]) -> None:
     if len(pairs) < len(drawn):
         print(f"left out, for words that the model does not know: {len(drawn) - len(pairs)}")
     print("translated without a mistake:")
-    for name, score in exact(translator, pairs, options.beam, progress=True).items():
+    for name, score in exact(translator, pairs, beam_size, progress=True).items():
         print(f"  {name:14} {score}")
     agreement = alignment_agreement(translator, pairs)
     print(f"last layer's strongest source word is an aligned one: {agreement}")
+
+
+def captions(translator: Translator, test: str, languages: tuple[str, str], options: Any) -> None:
+    """BLEU on one of Multi30k's splits, beside what was published for these weights."""
+    pairs = directed(multi30k(test), *languages)[: options.sentences]
+    published = translator.about.get("scores", {}).get(test, {})
+    for size in [options.beam] if options.beam else [1, 5]:
+        penalty = options.length_penalty
+        settings: Any = {} if penalty is None else {"length_penalty": penalty}
+        source, target = zip(*pairs, strict=True)
+        written = translator.translate(source, beam_size=size, progress=True, **settings)
+        found = bleu(written, target)
+        name = "greedy" if size == 1 else f"beam {size}"
+        same = name in published and not settings and not options.sentences
+        known = f", published {published[name]:.2f}" if same else ""
+        print(f"{name:7} BLEU {found}{known}")
+    print(f"{test}, {len(pairs):,} sentences; {found.signature}")

@@ -5,28 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from ..shipped import folder_of
 from ..translator import WEIGHTS, Translator
-from .options import add_flag, parse, parser
+from .options import MODEL, add_flag, parse, parser
 
-EXAMPLE = "python -m unmasked info runs/phrasebook"
+EXAMPLE = """python -m unmasked info de-en
+  python -m unmasked info runs/phrasebook"""
 
 
 def main(words: Sequence[str]) -> None:
     made = parser("info", __doc__ or "", EXAMPLE)
-    made.add_argument("model", type=Path, metavar="FOLDER", help="a trained model")
+    made.add_argument("model", metavar="MODEL", help=MODEL)
     add_flag(made, "--json", "for other programs to read")
     options = parse(made, "info", words)
-    translator = Translator.load(options.model)
+    folder = folder_of(options.model)
+    translator = Translator.load(folder)
     config = asdict(translator.model.config)
-    size = (options.model / WEIGHTS).stat().st_size
+    size = (folder / WEIGHTS).stat().st_size
     if options.json:
         print(json.dumps({"config": config, "about": translator.about, "bytes": size}, indent=1))
         return
     print(f"{options.model}: {translator.model.count_parameters():,} parameters, {size:,} bytes")
-    print(f"words: {len(translator.source)} source, {len(translator.target)} target")
+    print(f"vocabulary: {len(translator.source)} source, {len(translator.target)} target")
     show({"model": config, **translator.about})
 
 

@@ -16,6 +16,7 @@ from ..devices import device
 from ..validation import invalid
 
 RECIPE = ("data", "model", "training")
+MODEL = "a model of this package (de-en, en-de), or a folder with a trained one"
 TABLES = (*RECIPE, "train", "translate", "evaluate", "info")
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
 import shlex
-import sys
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -15,6 +12,8 @@ import torch
 
 from ..config import TransformerConfig
 from ..data.sources import load_data
+from ..evaluation import mean_surprise
+from ..hardware import machine
 from ..training import Recipe, processes, train
 from ..training.checkpoint import checkpoints
 from ..transformer import Transformer
@@ -55,7 +54,8 @@ PRESETS = resources.files("unmasked") / "recipes"
 def main(words: Sequence[str]) -> None:
     presets = sorted(path.name.removesuffix(".toml") for path in PRESETS.iterdir())
     made = parser("train", __doc__ or "", EXAMPLE)
-    made.add_argument("--preset", choices=presets, help="a recipe of the package")
+    made.add_argument("--preset", choices=presets, metavar="NAME",
+                      help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
     made.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for all it writes")
     add_flag(made, "--resume", "go on where FOLDER's training was")
     made.add_argument("--set", type=assignment, action="append", default=[],
@@ -79,15 +79,17 @@ def main(words: Sequence[str]) -> None:
     sizes = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     torch.manual_seed(settings.seed)
     model = Transformer(build(TransformerConfig, "model", {**sizes, **recipe["model"]}))
-    translator = Translator(model, data.source, data.target, about(recipe, words))
+    translator = Translator(model, data.source, data.target, about(recipe, words, device))
     where = begin(options.out, options.resume)
     with processes(device) as group:
         if group.first:
             size = f"{model.count_parameters():,} parameters, {len(data.training):,} pairs"
             many = f"{group.count} process{'es' * (group.count > 1)}"
             print(f"{size}, {many} on {group.device}{where}", flush=True)
+        held_out = translator.corpus(data.validation) if data.validation else None
         history = train(
             model, translator.corpus(data.training), settings,
+            watch=held_out and (lambda _, seen: {"validation": mean_surprise(seen, held_out)}),
             folder=options.out / KEPT, resume=bool(options.resume), device=group.device,
             every=options.every, checkpoint_every=options.checkpoint_every,
             progress=not options.quiet,
@@ -139,14 +141,11 @@ def build(kind: Any, table: str, values: dict[str, Any]) -> Any:
     return kind(**{key: None if value == "none" else value for key, value in values.items()})
 
 
-def about(recipe: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+def about(recipe: dict[str, Any], words: Sequence[str], device: torch.device) -> dict[str, Any]:
     """What the weights came from, kept beside them."""
     command = shlex.join(["python", "-m", "unmasked", "train", *words])
     return {
         "recipe": recipe,
         "command": command.encode(errors="replace").decode(),  # a path need not be UTF-8
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "platform": sys.platform,
+        "machine": machine(device),
     }

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from ..translator import Translator
+from ..shipped import load
 from ..validation import check_at_least, invalid
-from .options import add_device, chosen_device, parse, parser
+from .options import MODEL, add_device, chosen_device, parse, parser
 
-EXAMPLE = """python -m unmasked translate --model runs/phrasebook "ich möchte ein bier"
+EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt"""
 
 
 def main(words: Sequence[str]) -> None:
     made = parser("translate", __doc__ or "", EXAMPLE)
     made.add_argument("sentences", nargs="*", help="in quotes; none: one a line on standard input")
-    made.add_argument("--model", type=Path, required=True, metavar="FOLDER", help="a trained model")
+    made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
     made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
     made.add_argument("--length-penalty", type=float, default=0.6, metavar="X",
                       help="of a beam; more: longer (0.6)")  # fmt: skip
@@ -25,7 +24,7 @@ def main(words: Sequence[str]) -> None:
     options = parse(made, "translate", words)
     check_at_least("--beam", options.beam, 1)
     device = chosen_device(options.device)
-    translator = Translator.load(options.model)
+    translator = load(options.model)
     translator.model.to(device)
     settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
     for sentence in translator.translate(options.sentences or lines(), **settings, progress=True):

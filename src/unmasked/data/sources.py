@@ -6,15 +6,18 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..validation import check_choice
+from ..validation import check_choice, invalid
+from .multi30k import multi30k
 from .phrasebook import Pair, pairs
+from .subwords import Subwords
 from .words import Words
 
 
 class Data(NamedTuple):
     training: Sequence[tuple[str, str]]
-    source: Words
-    target: Words
+    source: Words | Subwords
+    target: Words | Subwords
+    validation: Sequence[tuple[str, str]] = ()
 
 
 def phrasebook(count: int = 40_000, seed: int = 0) -> Data:
@@ -28,7 +31,23 @@ def phrasebook_test(count: int) -> list[Pair]:
     return pairs(count, seed=1, held_out=True)
 
 
-SOURCES: Mapping[str, Callable[..., Data]] = {"phrasebook": phrasebook}
+def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000) -> Data:
+    """Multi30k's captions, in subwords that both languages share."""
+    german, english = (list(side) for side in zip(*multi30k("train"), strict=True))
+    shared = Subwords.of([*german, *english], vocabulary)
+    training, validation = (directed(multi30k(split), source, target) for split in ("train", "val"))
+    return Data(training, shared, shared, validation)
+
+
+def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list[tuple[str, str]]:
+    """(German, English) in the order that is wanted."""
+    if {source, target} != {"de", "en"}:
+        fix = "choose de and en, or en and de"
+        raise invalid("source and target", "two languages", f"{source} and {target}", fix)
+    return [(de, en) if source == "de" else (en, de) for de, en in pairs]
+
+
+SOURCES: Mapping[str, Callable[..., Data]] = {"phrasebook": phrasebook, "multi30k": multi30k_data}
 
 
 def load_data(name: str, **options: Any) -> Data:

@@ -15,10 +15,12 @@ from . import (
     decoding,
     encoder,
     feed_forward,
+    gpu,
     masks,
     positions,
     training,
     transformer,
+    translating,
 )
 
 CHAPTERS = {
@@ -31,6 +33,8 @@ CHAPTERS = {
     "transformer": transformer,
     "training": training,
     "decoding": decoding,
+    "translating": translating,
+    "gpu": gpu,
 }
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function

@@ -10,6 +10,7 @@ import torch
 from tqdm import tqdm
 
 from ..data.corpus import Corpus
+from ..data.streaming import AnyCorpus, StreamedCorpus
 from ..transformer import Transformer
 from ..validation import check_at_least, check_type
 from .history import History, tensorboard
@@ -22,7 +23,7 @@ Watch = Callable[[int, Transformer], Mapping[str, float] | None]
 
 def train(
     model: Transformer,
-    corpus: Corpus,
+    corpus: AnyCorpus,
     recipe: Recipe,
     *,
     watch: Watch | None = None,
@@ -42,7 +43,7 @@ def train(
     model holds the average of its weights, if the recipe keeps one.
     """
     check_type("model", model, Transformer)
-    check_type("corpus", corpus, Corpus)
+    check_type("corpus", corpus, Corpus, StreamedCorpus)
     check_type("recipe", recipe, Recipe)
     check_at_least("every", every, 1)
     check_at_least("checkpoint_every", checkpoint_every, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from ..data.corpus import Corpus, Place
+from ..data.corpus import Place
+from ..data.streaming import AnyCorpus
 from ..transformer import Transformer
 from ..validation import invalid
 from ..weights import set_tensors, tensors_of
@@ -28,7 +29,7 @@ from .update import Updater
 
 class Run:
     def __init__(
-        self, model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes
+        self, model: Transformer, corpus: AnyCorpus, recipe: Recipe, group: Processes
     ) -> None:
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.step, self.place, self.history = 0, Place(), History()
@@ -39,7 +40,7 @@ class Run:
         if recipe.average is not None:
             average = get_ema_multi_avg_fn(recipe.average)  # type: ignore[no-untyped-call]
             self.average = AveragedModel(model, multi_avg_fn=average)
-        self.stream = corpus.stream(recipe.tokens, recipe.seed)
+        self.stream: Iterator[Any] = corpus.stream(recipe.tokens, recipe.seed)
         self.update = Updater(model, corpus, recipe, group)
 
     def advance(self) -> None:

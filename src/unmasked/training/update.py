@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ..data.corpus import Corpus
+from ..data.streaming import AnyCorpus
 from ..loss import translation_loss
 from ..transformer import Transformer
 from .processes import Processes
@@ -39,7 +39,7 @@ class Updater:
     """Takes the sentences of an update and changes the weights."""
 
     def __init__(
-        self, model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes
+        self, model: Transformer, corpus: AnyCorpus, recipe: Recipe, group: Processes
     ) -> None:
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.optimizer = optimizer_for(model, recipe)
@@ -52,7 +52,7 @@ class Updater:
             module(None, None, 1).backward()  # the order of its sums is settled by the first one
         self.module = module
 
-    def __call__(self, step: int, numbers: Sequence[int]) -> Tensor:
+    def __call__(self, step: int, numbers: Sequence[Any]) -> Tensor:
         """The loss, and the gradient's norm before it was clipped: [2], in all processes."""
         recipe, group = self.recipe, self.group
         seed = (int(recipe.seed) * 1_000_003 + step) * 1_009 + group.rank
@@ -73,7 +73,7 @@ class Updater:
         self.optimizer.zero_grad()
         return torch.stack([group.total(torch.stack(losses).sum()), norm])
 
-    def part(self, numbers: Sequence[int], total: int) -> Tensor:
+    def part(self, numbers: Sequence[Any], total: int) -> Tensor:
         batch: Any = (None, None)
         if numbers:
             batch = [x.to(self.group.device) for x in self.corpus.batch(numbers)]

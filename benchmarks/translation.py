@@ -1,0 +1,139 @@
+"""Puts a trained translator into the package as it ships, scores it there, and records both.
+
+Example: python benchmarks/translation.py runs/multi30k-en-de
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from model_card import card
+from unmasked.alignment import align
+from unmasked.atlas import atlas
+from unmasked.bleu import bleu
+from unmasked.data.multi30k import multi30k
+from unmasked.data.sources import directed
+from unmasked.evaluation import mean_surprise
+from unmasked.hardware import machine
+from unmasked.recorded import RESULTS
+from unmasked.shipped import MODELS
+from unmasked.translator import WEIGHTS, Translator
+
+Pairs = Sequence[tuple[str, str]]
+SPLITS = ("val", "test_2016_flickr")
+BEAMS = {"greedy": 1, "beam 5": 5}
+BUCKETS = (0, 8, 11, 14, 18, 100)  # words of the source: from each to below the next
+CARD = "README.md"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="the folder that python -m unmasked train wrote")
+    run = parser.parse_args().run
+    trained = Translator.load(run)
+    if trained.languages is None:
+        parser.error(f"{run}: its recipe names no languages; train --preset multi30k-en-de")
+    name = "-".join(trained.languages)
+    history = json.loads(newest_state(run).read_text())["state"]["history"]
+    say(f"scoring {run}")
+    scores = {split: score(trained, split) for split in SPLITS}
+    trained.about["scores"] = {split: found["bleu"] for split, found in scores.items()}
+    trained.save(MODELS / name, dtype=torch.float16)
+    say(f"scoring {MODELS / name}")
+    shipped = Translator.load(MODELS / name)
+    again = {split: score(shipped, split) for split in SPLITS}
+    shipped.about["scores"] = {split: found["bleu"] for split, found in again.items()}
+    shipped.save(MODELS / name, dtype=torch.float16)
+    result = {
+        "machine": {**machine(), "command": " ".join(["python", *sys.argv])},
+        "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
+        "parameters": shipped.model.count_parameters(),
+        "bytes": (MODELS / name / WEIGHTS).stat().st_size,
+        "float32": {split: found["bleu"] for split, found in scores.items()},
+        "float16": {split: found["bleu"] for split, found in again.items()},
+        "signature": again["val"]["signature"],
+        "surprise": {split: surprise(shipped, split) for split in ("train", *SPLITS)},
+        "by_length": by_length(again["test_2016_flickr"]),
+        "atlas": heads(shipped),
+    }
+    (RESULTS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    (MODELS / name / CARD).write_text(card(name, result))
+    say(f"recorded in {RESULTS / f'multi30k-{name}.json'}; the model is in {MODELS / name}")
+
+
+def newest_state(run: Path) -> Path:
+    return sorted((run / "checkpoints").glob("step-*/state.json"))[-1]
+
+
+def score(translator: Translator, split: str) -> dict[str, Any]:
+    """BLEU, greedy and with a beam, with what was written."""
+    source, target = zip(*pairs_of(translator, split), strict=True)
+    written = {
+        name: translator.translate(source, beam_size=size, progress=True)
+        for name, size in BEAMS.items()
+    }
+    scores = {name: bleu(texts, target) for name, texts in written.items()}
+    for name, found in scores.items():
+        say(f"    {split}, {name}: {found}")
+    return {
+        "bleu": {name: round(found.score, 2) for name, found in scores.items()},
+        "signature": scores["greedy"].signature,
+        "source": source,
+        "target": target,
+        "written": written,
+    }
+
+
+def pairs_of(translator: Translator, split: str) -> Pairs:
+    assert translator.languages is not None
+    return directed(multi30k(split), *translator.languages)
+
+
+def surprise(translator: Translator, split: str) -> float:
+    """Nats a subword; of the training set its first two thousand sentences."""
+    pairs = pairs_of(translator, split)[:2000]
+    return round(mean_surprise(translator.model, translator.corpus(pairs)), 3)
+
+
+def by_length(scored: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = []
+    for low, high in pairwise(BUCKETS):
+        chosen = [i for i, text in enumerate(scored["source"]) if low <= len(text.split()) < high]
+        target = [scored["target"][i] for i in chosen]
+        found = {
+            name: round(bleu([texts[i] for i in chosen], target).score, 2)
+            for name, texts in scored["written"].items()
+        }
+        rows.append({"from": low, "to": high - 1, "sentences": len(chosen), **found})
+    return rows
+
+
+def heads(translator: Translator) -> dict[str, Any]:
+    """Over the validation set; its alignments are learnt from it and the training set."""
+    train, val = (translator.corpus(pairs_of(translator, split)) for split in ("train", "val"))
+    inner = [target[1:-1] for target in (*val.target, *train.target)]
+    links = align([source[:-1] for source in (*val.source, *train.source)], inner)[: len(val)]
+    found = atlas(translator, pairs_of(translator, "val"), links)
+    return {
+        kind: {role: [[round(x, 4) for x in row] for row in weights.tolist()]
+               for role, weights in roles.items()}
+        for kind, roles in found.items()
+    }  # fmt: skip
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

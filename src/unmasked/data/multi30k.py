@@ -1,0 +1,159 @@
+"""Multi30k: a German and an English sentence about each of some 30,000 pictures."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import sys
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+from ..validation import check_choice, invalid
+
+SPLITS = {
+    "train": 29_000,
+    "val": 1_014,
+    "test_2016_flickr": 1_000,
+    "test_2017_flickr": 1_000,
+    "test_2018_flickr": 1_071,
+    "test_2017_mscoco": 461,
+}
+
+# A commit instead of a branch, because its files never change. There are two versions of train.en:
+# its makers corrected some lines later. This commit and the sums mean the one before that; a
+# score after training on the other would not be comparable.
+BASE = (
+    "https://raw.githubusercontent.com/multi30k/dataset/"
+    "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
+)
+SUMS = {  # SHA-256 where nothing else is said
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+    # For these, all that torchtext's and sacreBLEU's lists have:
+    "test_2017_flickr.de.gz": "md5:6a8d5c87f6ae19e3d35681aa6fd16571",
+    "test_2017_flickr.en.gz": "md5:005396bac545d880abe6f00bbb7dbbb4",
+    "test_2018_flickr.de.gz": "md5:87e00327083dd69feaa029a8f7c1a047",
+    "test_2018_flickr.en.gz": "md5:a152878809942757a55ce087073486b8",
+    "test_2017_mscoco.de.gz": "md5:e8cd6ec2bc8a11fc846fa48a46e3d0bb",
+    "test_2017_mscoco.en.gz": "md5:a7b684e0edbef1d4a23660c8e8e743fd",
+}
+
+TRIES_MORE = 3
+TIMEOUT = 30.0  # seconds without a byte
+OWN_FOLDER = "put the files into a folder and set the environment variable UNMASKED_DATA to it"
+
+
+def multi30k(split: str = "train") -> list[tuple[str, str]]:
+    """(German, English) pairs in the order of the files, without blanks at the ends of a line.
+
+    The files `<split>.de.gz` and `<split>.en.gz` come from the folder that the environment
+    variable UNMASKED_DATA names, or from its subfolder multi30k: nothing is written there and
+    nothing downloaded. Without the variable they are downloaded once, into the user's cache.
+
+    Each use checks the sum of each file, its number of lines, and that none is empty. For the
+    test sets of 2017 and 2018 the known sums are MD5: they show damage, but not a forgery. Where
+    a download fails, an OSError says why and what to do.
+    """
+    check_choice("split", split, tuple(SPLITS))
+    german, english = (
+        read_lines(locate(f"{split}.{language}.gz"), SPLITS[split]) for language in ("de", "en")
+    )
+    return list(zip(german, english, strict=True))
+
+
+def locate(name: str) -> Path:
+    """Where the file is, after a download if need be."""
+    if not (variable := os.environ.get("UNMASKED_DATA")):
+        return download(name)
+    folder = Path(os.path.expanduser(variable))
+    if not folder.is_dir():
+        fix = f"put the files of {BASE} into one, or unset the variable to have them downloaded"
+        raise invalid("UNMASKED_DATA", "a folder that exists", repr(variable), fix)
+    inner = folder / "multi30k"
+    return (inner if inner.is_dir() else folder) / name
+
+
+# --- Reading ----------------------------------------------------------------------------------
+
+
+def read_lines(path: Path, count: int) -> list[str]:
+    """So many lines, or an error that says in what the file is wrong."""
+
+    def wrong(expected: str, got: str) -> ValueError:
+        return invalid(str(path), expected, got, f"put {BASE}{path.name} there")
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise wrong("a file that can be read", error.strerror or str(error)) from None
+    algorithm, _, known = SUMS[path.name].rpartition(":")
+    found = hashlib.new(algorithm or "sha256", data, usedforsecurity=False).hexdigest()
+    if found != known:
+        raise wrong(f"a file with the {algorithm or 'sha256'} sum {known}", found)
+    try:
+        text = gzip.decompress(data).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise wrong("UTF-8 text packed by gzip", str(error)) from None
+    # Not splitlines: it would also cut at U+2028 and the like, on one side of a pair only.
+    lines = [line.strip() for line in text.removesuffix("\n").split("\n")]
+    if len(lines) != count or not all(lines):
+        got = f"{len(lines)} lines, {lines.count('')} of them empty"
+        raise wrong(f"{count} lines, none of them empty", got)
+    return lines
+
+
+# --- Downloading ------------------------------------------------------------------------------
+
+
+def download(name: str) -> Path:
+    """The file in the user's cache: fetched if it is not there yet, or has not its sum.
+
+    It arrives under another name and gets its own when it is whole. So what breaks off leaves
+    nothing behind, and several processes may do this at once.
+    """
+    pooch = import_pooch()
+    folder = pooch.os_cache("unmasked") / "multi30k"
+    store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=TRIES_MORE)
+    bar = sys.stderr.isatty() and "TQDM_DISABLE" not in os.environ
+    # When the server refuses, pooch leaves the connection open.
+    hooks = {"response": lambda answer, **_: None if answer.ok else answer.close()}
+    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, hooks=hooks)
+    try:
+        return Path(store.fetch(name, downloader=downloader))
+    except (OSError, ValueError) as error:  # the network or the disk; another sum
+        fix = f"try again with a network, or {OWN_FOLDER}"
+        raise OSError(f"{BASE}{name}: not downloaded ({reason(error)}); {fix}") from None
+
+
+def import_pooch() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # A notebook without widgets; we show no bar there.
+            warnings.filterwarnings("ignore", "IProgress not found")
+            import pooch
+    except ImportError:
+        fix = f'install it with pip install "unmasked[text]", or {OWN_FOLDER}'
+        raise invalid("multi30k", "the package pooch, for the download", "none", fix) from None
+    return pooch
+
+
+def reason(error: Exception) -> str:
+    """In a few words, without the layers of libraries that an error of the network comes in."""
+    if not hasattr(error, "response"):  # not of the network
+        return str(error).partition(". ")[0]
+    if error.response is not None:
+        return f"the server answered {error.response.status_code} {error.response.reason}"
+    return str(innermost(error)).rpartition("): ")[2]  # after HTTPConnection(…)
+
+
+def innermost(error: Exception) -> Exception:
+    """requests and urllib3 put what happened into `reason` or last into `args`."""
+    inner = getattr(error, "reason", None) or next(reversed(error.args), None)
+    return innermost(inner) if isinstance(inner, Exception) else error

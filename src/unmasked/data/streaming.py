@@ -1,0 +1,103 @@
+"""Sentence pairs that no memory holds: read line by line, and shuffled a buffer at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ..special import BOS, EOS
+from ..validation import check_at_least, invalid
+from .batching import batches_by_tokens, pad
+from .corpus import Corpus, Place
+from .subwords import Subwords
+from .words import Words
+
+Pairs = Iterable[tuple[str, str]]
+Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between BOS and EOS
+
+
+def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
+    """The lines of two files, side by side."""
+    with Path(source).open(encoding="utf-8") as one, Path(target).open(encoding="utf-8") as other:
+        for number, (a, b) in enumerate(zip_longest(one, other), 1):
+            if a is None or b is None:
+                ended = source if a is None else target
+                fix = "each line needs its translation in the other file"
+                raise invalid(str(ended), f"a line {number}", "its end", fix)
+            yield a.rstrip("\n"), b.rstrip("\n")
+
+
+class StreamedCorpus:
+    """What a training asks of a corpus, with one buffer of pairs in memory and no more.
+
+    `read()` begins a pass over the pairs, always in the same order. Where a `Corpus` speaks of the
+    numbers of its sentences, this one speaks of the sentences themselves, as tokens. Every process
+    reads all lines and trains on its share of each batch. Whoever resumes reads what was done of
+    the pass once more, without training on it.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Pairs],
+        source: Words | Subwords,
+        target: Words | Subwords,
+        *,
+        buffer: int = 50_000,
+    ) -> None:
+        check_at_least("buffer", buffer, 1)
+        self.read, self.source, self.target, self.buffer = read, source, target, buffer
+
+    def buffers(self) -> Iterator[list[Tokens]]:
+        """One pass, as tokens."""
+        pairs = iter(self.read())
+        while some := list(islice(pairs, self.buffer)):
+            yield [
+                ([*self.source.encode(a), EOS], [BOS, *self.target.encode(b), EOS]) for a, b in some
+            ]
+
+    def epoch(self, epoch: int, max_tokens: int, seed: int) -> Iterator[list[Tokens]]:
+        """The batches of one pass: shuffled, and of similar lengths, within each buffer."""
+        generator = torch.Generator().manual_seed(seed + 1_000_003 * epoch)
+        for held in self.buffers():
+            lengths = [max(len(source), len(target)) for source, target in held]
+            for batch in batches_by_tokens(lengths, max_tokens, generator=generator):
+                yield [held[number] for number in batch]
+
+    def stream(
+        self,
+        max_tokens: int,
+        seed: int,
+        start: Place = Place(),  # noqa: B008
+    ) -> Iterator[tuple[list[Tokens], Place]]:
+        """Batch after batch without end, each with the place that follows it."""
+        epoch, done = start
+        while True:
+            number = 0
+            for number, batch in enumerate(self.epoch(epoch, max_tokens, seed), 1):
+                if number > done:
+                    yield batch, Place(epoch, number)
+            if number == 0:
+                fix = "it is called once a pass, and begins anew each time"
+                raise invalid("read", "at least one pair of sentences", "none", fix)
+            epoch, done = epoch + 1, 0
+
+    def batch(self, pairs: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
+        """These sentences, padded: [B, S], [B, T + 1]."""
+        return pad([source for source, _ in pairs]), pad([target for _, target in pairs])
+
+    def labels(self, pairs: Sequence[Tokens]) -> int:
+        """How many words the decoder is asked for in these sentences."""
+        return sum(len(target) - 1 for _, target in pairs)
+
+    def fingerprint(self) -> str:
+        """The same for the same first buffer, read in buffers of that size."""
+        first = next(self.buffers(), [])
+        return hashlib.sha256(repr((self.buffer, first)).encode()).hexdigest()[:16]
+
+
+AnyCorpus = Corpus | StreamedCorpus

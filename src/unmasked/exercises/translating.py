@@ -1,0 +1,74 @@
+"""Chapter 10's exercises."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from .compare import same_number
+
+Pieces = list[str]
+
+
+def too_short(answer: float) -> str | None:
+    """Half of the right length, and no other mistake."""
+    return same_number(answer, 100 * math.exp(1 - 20 / 10), 0.01)
+
+
+def merge(answer: Callable[[Pieces, tuple[str, str]], Any]) -> str | None:
+    """All neighbours that are the pair, from the left; a piece is used once."""
+    dice = random.Random(0)
+    cases = [(["a", "a", "a"], ("a", "a")), (["a", "b", "a", "b"], ("a", "b"))]
+    cases += [
+        (
+            dice.choices(["a", "b", "ab"], k=dice.randint(1, 8)),
+            (dice.choice("ab"), dice.choice("ab")),
+        )
+        for _ in range(40)
+    ]
+    for pieces, pair in cases:
+        got, expected = answer(list(pieces), pair), once(pieces, pair)
+        if list(got) != expected:
+            return f"not yet: {pieces} with {pair} gives {list(got)}, where {expected} is expected."
+    return None
+
+
+def once(pieces: Pieces, pair: tuple[str, str]) -> Pieces:
+    done: Pieces = []
+    place = 0
+    while place < len(pieces):
+        if tuple(pieces[place : place + 2]) == pair:
+            done.append("".join(pair))
+            place += 2
+        else:
+            done.append(pieces[place])
+            place += 1
+    return done
+
+
+def clipped(answer: Callable[[Pieces, Pieces, int], Any]) -> str | None:
+    """How many n-grams are in the reference, none counted more often than it is there."""
+    dice = random.Random(1)
+    cases = [(["the"] * 7, ["the", "cat", "is", "on", "the", "mat"], 1)]
+    cases += [
+        (dice.choices("abc", k=dice.randint(3, 9)), dice.choices("abc", k=6), dice.randint(1, 3))
+        for _ in range(40)
+    ]
+    for written, reference, n in cases:
+        expected = common(written, reference, n)
+        if wrong := same_number(answer(list(written), list(reference), n), expected, 1e-9):
+            return f"{wrong} ({' '.join(written)} / {' '.join(reference)}, n = {n})"
+    return None
+
+
+def common(written: Pieces, reference: Pieces, n: int) -> float:
+    ours, theirs = (
+        Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in (written, reference)
+    )
+    return (ours & theirs).total() / ours.total()
+
+
+CHECKS = (too_short, merge, clipped)

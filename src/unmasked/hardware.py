@@ -1,0 +1,35 @@
+"""What a measurement was made on."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+LIST = Path("/proc/cpuinfo")  # Linux only
+
+
+def processors() -> list[str]:
+    """The name of each core's processor, where the system lists them."""
+    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    return [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+
+
+def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Processor, threads and versions, and today's date."""
+    names = processors()
+    gpu = torch.device(device).type == "cuda"
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": torch.cuda.get_device_name() if gpu else [*names, platform.processor()][0],
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "cores": len(names) or None,
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": version("numpy"),
+    }

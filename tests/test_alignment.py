@@ -1,0 +1,63 @@
+"""Words that belong together are found, without knowing any of them."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unmasked.alignment import align, strongest
+from unmasked.data.phrasebook import pairs
+from unmasked.data.words import Words
+
+
+def test_the_phrasebooks_alignments_are_found():
+    drawn = pairs(1500, seed=0)
+    german = Words.of(pair.german for pair in drawn)
+    english = Words.of(pair.english for pair in drawn)
+    found = align(
+        [german.encode(pair.german) for pair in drawn],
+        [english.encode(pair.english) for pair in drawn],
+    )
+    right = sum(len(links & pair.alignment) for links, pair in zip(found, drawn, strict=True))
+    assert right / sum(map(len, found)) > 0.93
+    assert right / sum(len(pair.alignment) for pair in drawn) > 0.75
+
+
+def test_words_that_often_come_together_are_aligned_wherever_they_stand():
+    """Each word has one translation; where it stands is left to chance."""
+    dice = random.Random(0)
+    source = [dice.sample(range(3, 13), 4) for _ in range(300)]
+    orders = [dice.sample(range(4), 4) for _ in source]
+    target = [[10 * a[place] for place in order] for a, order in zip(source, orders, strict=True)]
+    found = [place for places in strongest(source, target) for place in places]
+    expected = [place for order in orders for place in order]
+    same = sum(a == b for a, b in zip(found, expected, strict=True))
+    assert same / len(expected) > 0.9  # the diagonal alone would find a quarter
+    links = align(source, target)
+    right = sum(order[t] == s for order, link in zip(orders, links, strict=True) for s, t in link)
+    assert right / sum(map(len, links)) > 0.95
+
+
+def test_of_equal_words_the_one_at_the_same_place_is_taken():
+    assert align([[1, 1, 1]], [[5, 5, 5]]) == [{(0, 0), (1, 1), (2, 2)}]
+
+
+def test_only_what_both_directions_agree_on_is_kept():
+    """A word made of two has one of them for its own; the other is left alone."""
+    source, target = [[1, 2], [1], [2, 1]], [[10], [10], [10]]
+    assert strongest(target, source)[0] == [0, 0]
+    assert align(source, target)[0] == {(0, 0)}
+
+
+@given(st.lists(st.tuples(*[st.lists(st.integers(3, 9), min_size=1, max_size=5)] * 2), min_size=1))
+def test_each_word_has_one_link_at_most_and_each_link_two_words(drawn):
+    source, target = ([list(pair[side]) for pair in drawn] for side in (0, 1))
+    for links, a, b in zip(align(source, target), source, target, strict=True):
+        assert all(s < len(a) and t < len(b) for s, t in links)
+        assert len({s for s, _ in links}) == len({t for _, t in links}) == len(links)
+
+
+def test_nothing_to_align_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        align([], [])
