@@ -22,6 +22,7 @@ from unmasked.bleu import bleu
 from unmasked.data.multi30k import multi30k
 from unmasked.data.sources import directed
 from unmasked.evaluation import mean_surprise
+from unmasked.files import digest
 from unmasked.hardware import machine
 from unmasked.recorded import RESULTS
 from unmasked.shipped import MODELS
@@ -59,6 +60,7 @@ def main() -> None:
         "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
         "parameters": shipped.model.count_parameters(),
         "bytes": (MODELS / name / WEIGHTS).stat().st_size,
+        "sha256": digest(MODELS / name / WEIGHTS),
         "float32": {split: found["bleu"] for split, found in scores.items()},
         "float16": {split: found["bleu"] for split, found in again.items()},
         "signature": again["val"]["signature"],

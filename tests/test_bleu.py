@@ -36,6 +36,6 @@ def test_each_translation_needs_its_reference(written, wanted):
 
 
 def test_without_sacrebleu_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(ValueError, match=r'pip install "unmasked\[text\]"'):
         bleu(WRITTEN, WANTED)

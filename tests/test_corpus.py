@@ -102,8 +102,10 @@ def test_the_phrasebook_is_tested_with_held_out_sentences():
 
 
 def test_unknown_data_and_unknown_options_are_refused():
-    assert set(SOURCES) == {"phrasebook"}
-    with pytest.raises(ValueError, match=r"^data.name: expected 'phrasebook', got 'bible'; choose"):
+    assert set(SOURCES) == {"phrasebook", "multi30k"}
+    with pytest.raises(
+        ValueError, match=r"^data.name: expected 'phrasebook' or 'multi30k', got 'bible'"
+    ):
         load_data("bible")
     message = r"^\[data\] of phrasebook: expected 'count' or 'seed', got 'size'; choose one"
     with pytest.raises(ValueError, match=message):

@@ -155,12 +155,12 @@ WRONG = {
     ],
     "gpu 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
     "gpu 2": [
-        (lambda means, counts: torch.stack(means).mean(0), r"counts \[30, 2\]"),
-        (lambda means, counts: sum(means), r"counts \[4, 4\]"),
+        (lambda means, counts: torch.stack(means).mean(0), r"with \[30, 2\]"),
+        (lambda means, counts: sum(means), r"with \[4, 4\]"),
     ],
     "gpu 3": [
-        (lambda x, bits: x, r"rounded\(x, 7\), divided by x, holds 1.0, not"),
-        (lambda x, bits: x.bfloat16().float(), r"rounded\(x, 10\), divided by x, holds"),
+        (lambda x, bits: x, r"shorten\(x, 7\), divided by x, holds 1.0, not"),
+        (lambda x, bits: x.bfloat16().float(), r"shorten\(x, 10\), divided by x, holds"),
         (lambda x, bits: (x * 2**bits).round() / 2**bits, "holds 1.0, not 1.00"),
         (lambda x, bits: x[:2], "has shape"),
     ],

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from unmasked import shipped
+from unmasked import loss, shipped
 from unmasked.__main__ import main
 from unmasked.bleu import bleu
 from unmasked.commands import evaluate
@@ -96,6 +96,15 @@ def test_a_model_in_subwords_comes_back_from_its_folder(tmp_path, call):
     texts = [english for _, english in PAIRS[:5]]
     assert again.source.to_json() == made.source.to_json()
     assert again.tokens(texts).tolist() == made.tokens(texts).tolist()
+
+
+def test_two_trainings_with_a_seed_give_the_same_weights(tmp_path, call, monkeypatch):
+    """In bfloat16, as the preset says, and with the loss in parts."""
+    monkeypatch.setattr(loss, "MANY", 0)
+    for name in ("one", "two"):
+        train(call, tmp_path / name)
+    files = [(tmp_path / name / WEIGHTS).read_bytes() for name in ("one", "two")]
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("name", [CONFIG, TOKENIZER, WEIGHTS])

@@ -24,19 +24,19 @@ ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 
 
 @pytest.fixture
-def second_of_two(monkeypatch):
-    """Starts another process as the first of two; this one becomes the second."""
+def two(monkeypatch):
+    """Starts another process as one of two; this one becomes the one with the number given."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **ALONE}
     started = []
 
-    def start(*words):
-        first = {**os.environ, **shared, "RANK": "0"}
+    def start(*words, mine):
+        other = {**os.environ, **shared, "RANK": str(1 - mine)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        started.append(subprocess.Popen([sys.executable, *words], env=first, **pipes))
-        for name, value in {**shared, "RANK": "1"}.items():
+        started.append(subprocess.Popen([sys.executable, *words], env=other, **pipes))
+        for name, value in {**shared, "RANK": str(mine)}.items():
             monkeypatch.setenv(name, value)
         return started[-1]
 
@@ -53,9 +53,9 @@ def printed(process):
 
 
 @pytest.mark.parametrize("name", parts_side_by_side.CASES)
-def test_two_halves_learn_what_the_whole_learns(name, second_of_two, tmp_path, monkeypatch):
+def test_two_halves_learn_what_the_whole_learns(name, two, tmp_path, monkeypatch):
     """The losses and the weights; also what is tied, and where a process has no sentence."""
-    first = second_of_two(SCRIPT, name, tmp_path)
+    first = two(SCRIPT, name, tmp_path, mine=1)
     mine = parts_side_by_side.halves(name)
     theirs = json.loads(printed(first))
     monkeypatch.undo()
@@ -71,16 +71,20 @@ def test_two_halves_learn_what_the_whole_learns(name, second_of_two, tmp_path, m
     assert not torch.distributed.is_initialized()
 
 
-def test_the_phrasebook_in_two_halves(second_of_two, monkeypatch, capsys):
+@pytest.mark.parametrize("mine", [0, 1])
+def test_the_phrasebook_in_two_halves(mine, two, monkeypatch, capsys):
+    """Only the first one prints."""
     words = ["--steps", "2", "--count", "50", "--device", "cpu"]
-    first = second_of_two("-m", "unmasked.training.sharded", *words)
+    other = two("-m", "unmasked.training.sharded", *words, mine=mine)
     monkeypatch.setattr(sys, "argv", ["sharded", *words])
     monkeypatch.delitem(sys.modules, "unmasked.training.sharded")  # it is to run, not to be found
     runpy.run_module("unmasked.training.sharded", run_name="__main__")
-    found = json.loads(printed(first))
+    said = [capsys.readouterr().out, printed(other)]
+    first, second = said if mine == 0 else reversed(said)
+    assert second == ""
+    found = json.loads(first)
     assert len(found["loss"]) == 2
     assert sum(found["kept"]) == found["parameters"]
-    assert capsys.readouterr().out == ""  # only the first one prints
 
 
 def test_one_process_alone_is_told_how_to_start_two(capsys):

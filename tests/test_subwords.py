@@ -61,6 +61,7 @@ def test_writings_of_the_same_are_the_same(text, same):
 def test_a_letter_that_was_never_seen_is_unknown_and_harms_nothing_else():
     assert SMALL.encode("der ж hund")[-1] == SMALL.encode("hund")[0]
     assert UNKNOWN in SMALL.encode("ж")
+    assert [SMALL.knows(text) for text in ("der hund", "der ж")] == [True, False]
 
 
 def test_the_name_of_a_special_token_in_a_text_is_a_text():

@@ -16,6 +16,11 @@ def test_the_special_tokens_come_first_then_the_words_in_order():
     assert len(WORDS) == 8
 
 
+def test_what_it_knows():
+    assert WORDS.knows("der hund ?")
+    assert not WORDS.knows("der Hund")
+
+
 def test_the_order_of_the_sentences_does_not_matter():
     assert Words.of(["b a", "c"]).words == Words.of(["c a", "a b b"]).words
 

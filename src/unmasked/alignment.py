@@ -28,8 +28,8 @@ def align(source: Sentences, target: Sentences) -> list[Links]:
     forth = strongest(source, target)
     back = strongest(target, source)
     return [
-        frozenset((s, t) for t, s in enumerate(to) if fro[s] == t)
-        for to, fro in zip(forth, back, strict=True)
+        frozenset((s, t) for t, s in enumerate(to) if back_to[s] == t)
+        for to, back_to in zip(forth, back, strict=True)
     ]
 
 

@@ -52,7 +52,7 @@ def targets(
 ) -> dict[tuple[str, str], Tensor]:
     """For each kind and role, which key is the place that is meant: [queries, keys], boolean."""
     device = maps.cross.device
-    found = {}
+    found: dict[tuple[str, str], Tensor] = {}
     for kind, weights in zip(SentenceMaps._fields, maps, strict=True):
         queries, keys = weights.shape[-2:]
         ones = torch.ones(queries, keys, dtype=torch.bool, device=device)

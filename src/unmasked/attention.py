@@ -105,8 +105,8 @@ def fused_attention(
     """The same through PyTorch's kernels, which never store the [Q, S] weights."""
     if slow_backward(query, key):
         with torch.autocast(query.device.type, enabled=False):
-            precise = (x.float() for x in (query, key, value))
-            return fused_attention(*precise, mask, dropout, scale).to(value.dtype)
+            q, k, v = query.float(), key.float(), value.float()
+            return fused_attention(q, k, v, mask, dropout, scale).to(value.dtype)
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
     check_mask("mask", mask, (*query.shape[:-1], key.shape[-2]))

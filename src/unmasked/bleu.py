@@ -19,7 +19,7 @@ class Bleu(NamedTuple):
 def bleu(written: Sequence[str], references: Sequence[str]) -> Bleu:
     """Of whole texts, one reference a sentence; upper and lower case count as the same."""
     try:
-        from sacrebleu.metrics import BLEU
+        from sacrebleu.metrics.bleu import BLEU
     except ImportError:
         fix = 'install it with pip install "unmasked[text]"'
         raise invalid("bleu", "the package sacrebleu", "none", fix) from None

@@ -44,10 +44,8 @@ class Score:
 
 def with_known_words(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
     """Those that the model can read and write."""
-    known = {*translator.source.words}, {*translator.target.words}
-    return [
-        p for p in pairs if {*p.german.split()} <= known[0] and {*p.english.split()} <= known[1]
-    ]
+    source, target = translator.source, translator.target
+    return [pair for pair in pairs if source.knows(pair.german) and target.knows(pair.english)]
 
 
 def exact(

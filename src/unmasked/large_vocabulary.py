@@ -24,7 +24,7 @@ class SummedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         hidden: Tensor,
         weight: Tensor,
@@ -62,3 +62,11 @@ class SummedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         return (*(None if x is None else x * gradient for x in ctx.saved_tensors), None, None)
+
+
+def summed_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
+) -> Tensor:
+    """The sum over [N, D] hidden vectors and their labels [N]: a scalar."""
+    total: Tensor = SummedLoss.apply(hidden, weight, bias, labels, smoothing)  # type: ignore[no-untyped-call]
+    return total

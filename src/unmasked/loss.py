@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .large_vocabulary import SummedLoss
+from .large_vocabulary import summed_loss
 from .masks import padding_mask
 from .packed import packed_decode
 from .special import PADDING
@@ -57,7 +57,7 @@ def translation_loss(
     many = len(labels) * model.config.target_vocab > MANY
     if many and torch.is_grad_enabled() and not torch.compiler.is_compiling():
         generator = model.generator
-        return SummedLoss.apply(hidden, generator.weight, generator.bias, labels, smoothing) / count
+        return summed_loss(hidden, generator.weight, generator.bias, labels, smoothing) / count
     return smoothed_cross_entropy(model.generator(hidden), labels, smoothing).sum() / count
 
 

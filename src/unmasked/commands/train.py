@@ -86,10 +86,13 @@ def main(words: Sequence[str]) -> None:
             size = f"{model.count_parameters():,} parameters, {len(data.training):,} pairs"
             many = f"{group.count} process{'es' * (group.count > 1)}"
             print(f"{size}, {many} on {group.device}{where}", flush=True)
-        held_out = translator.corpus(data.validation) if data.validation else None
+        watch = None
+        if data.validation:
+            held_out = translator.corpus(data.validation)
+            watch = lambda _, seen: {"validation": mean_surprise(seen, held_out)}  # noqa: E731
         history = train(
             model, translator.corpus(data.training), settings,
-            watch=held_out and (lambda _, seen: {"validation": mean_surprise(seen, held_out)}),
+            watch=watch,
             folder=options.out / KEPT, resume=bool(options.resume), device=group.device,
             every=options.every, checkpoint_every=options.checkpoint_every,
             progress=not options.quiet,

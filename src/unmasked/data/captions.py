@@ -323,10 +323,6 @@ Der Straßenbahnfahrer winkt einer Fußgängerin zu.
 The tram driver waves to a pedestrian.
 0-0 1-1 1-2 2-3 3-5 4-6 5-4 6-7
 
-Ein Imker in Schutzkleidung hält eine Honigwabe in die Höhe.
-A beekeeper in protective clothing is holding up a honeycomb.
-0-0 1-1 2-2 3-3 3-4 4-5 4-6 5-8 6-9 7-7 8-7 9-7 10-10
-
 Ein Mann mit nacktem Oberkörper hackt vor einer Berghütte Brennholz.
 A shirtless man is chopping firewood in front of a mountain hut.
 0-0 1-2 2-1 3-1 4-1 5-3 5-4 6-6 6-7 6-8 7-9 8-10 8-11 9-5 10-12
@@ -334,6 +330,10 @@ A shirtless man is chopping firewood in front of a mountain hut.
 Ein Schornsteinfeger mit schwarzem Zylinder balanciert über das steile Ziegeldach.
 A chimney sweep in a black top hat balances across the steep tiled roof.
 0-0 1-1 1-2 2-3 3-5 4-6 4-7 5-8 6-9 7-10 8-11 9-12 9-13 10-14
+
+Ein Imker in Schutzkleidung hält ein Glas Honig in die Höhe.
+A beekeeper in protective clothing is holding up a jar of honey.
+0-0 1-1 2-2 3-3 3-4 4-5 4-6 5-8 6-9 7-11 8-7 9-7 10-7 11-12
 
 Nach dem Spiel geben sich die Spieler beider Mannschaften die Hand.
 After the game, the players of both teams shake hands.

@@ -69,6 +69,10 @@ class Subwords:
     def encode(self, sentence: str) -> list[int]:
         return self.tokenizer.encode(sentence).ids
 
+    def knows(self, sentence: str) -> bool:
+        """Whether all its letters were in the training text."""
+        return UNKNOWN not in self.encode(sentence)
+
     def pieces(self, sentence: str) -> list[str]:
         """The sentence's tokens, as they are read."""
         return self.tokenizer.encode(sentence).tokens

@@ -42,6 +42,9 @@ class Words:
             numbers.append(self.numbers[word])
         return numbers
 
+    def knows(self, sentence: str) -> bool:
+        return all(word in self.numbers for word in sentence.split())
+
     def decode(self, numbers: Sequence[int]) -> str:
         """The words up to the first <eos>, without special tokens."""
         ended = until_end(numbers)

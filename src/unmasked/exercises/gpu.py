@@ -23,7 +23,7 @@ def whole_gradient(answer: Callable[[list[Tensor], list[int]], Tensor]) -> str |
         of_words = torch.randn(sum(counts), 3)
         means = [part.mean(0) for part in torch.split(of_words, counts)]
         got = answer(means, counts)
-        if wrong := same_tensor(got, of_words.mean(0), f"with counts {counts}, whole(...)"):
+        if wrong := same_tensor(got, of_words.mean(0), f"with {counts}, whole_gradient(...)"):
             return wrong
     return None
 
@@ -39,7 +39,7 @@ def fewer_bits(answer: Callable[[Tensor, int], Tensor]) -> str | None:
         expected = rounded(x, fraction)
         if isinstance(got, Tensor) and got.shape == x.shape:
             got, expected = got / x, expected / x  # small numbers count as much as large ones
-        if wrong := same_tensor(got, expected, f"rounded(x, {fraction}), divided by x,"):
+        if wrong := same_tensor(got, expected, f"shorten(x, {fraction}), divided by x,"):
             return wrong
     return None
 
