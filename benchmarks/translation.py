@@ -32,6 +32,7 @@ Pairs = Sequence[tuple[str, str]]
 SPLITS = ("val", "test_2016_flickr")
 BEAMS = {"greedy": 1, "beam 5": 5}
 BUCKETS = (0, 8, 11, 14, 18, 100)  # words of the source: from each to below the next
+PENALTIES = (0.6, 1.0, 1.4)  # of length: the best on the validation set is kept with the model
 CARD = "README.md"
 
 
@@ -46,7 +47,8 @@ def main() -> None:
         parser.error(f"{run}: its recipe names no languages; train --preset multi30k-en-de")
     name = "-".join(trained.languages)
     history = json.loads(newest_state(run).read_text())["state"]["history"]
-    say(f"scoring {run}")
+    trained.about["length_penalty"] = best_penalty(trained)
+    say(f"scoring {run}, length penalty {trained.about['length_penalty']}")
     scores = {split: score(trained, split) for split in SPLITS}
     trained.about["scores"] = {split: found["bleu"] for split, found in scores.items()}
     trained.save(MODELS / name, dtype=torch.float16)
@@ -63,6 +65,7 @@ def main() -> None:
         "sha256": digest(MODELS / name / WEIGHTS),
         "float32": {split: found["bleu"] for split, found in scores.items()},
         "float16": {split: found["bleu"] for split, found in again.items()},
+        "interval": again["test_2016_flickr"]["interval"],
         "signature": again["val"]["signature"],
         "surprise": {split: surprise(shipped, split) for split in ("train", *SPLITS)},
         "by_length": by_length(again["test_2016_flickr"]),
@@ -75,6 +78,16 @@ def main() -> None:
 
 def newest_state(run: Path) -> Path:
     return sorted((run / "checkpoints").glob("step-*/state.json"))[-1]
+
+
+def best_penalty(translator: Translator) -> float:
+    source, target = zip(*pairs_of(translator, "val"), strict=True)
+    return max(
+        PENALTIES,
+        key=lambda x: (
+            bleu(translator.translate(source, beam_size=5, length_penalty=x), target).score
+        ),
+    )
 
 
 def score(translator: Translator, split: str) -> dict[str, Any]:
@@ -90,6 +103,7 @@ def score(translator: Translator, split: str) -> dict[str, Any]:
     return {
         "bleu": {name: round(found.score, 2) for name, found in scores.items()},
         "signature": scores["greedy"].signature,
+        "interval": bleu(written["beam 5"], target, draws=1000).interval,
         "source": source,
         "target": target,
         "written": written,

@@ -29,6 +29,17 @@ def test_case_does_not_count_and_words_do():
     assert bleu([text.replace("women", "men") for text in WANTED], WANTED).score < 95
 
 
+def test_the_interval_is_that_of_sentences_drawn_again():
+    written, wanted = WRITTEN * 20, WANTED * 20
+    found = bleu(written, wanted, draws=200)
+    assert found[:2] == bleu(written, wanted)[:2]
+    few = bleu(written[:4], wanted[:4], draws=200)
+    assert 0 < found.interval < few.interval
+    assert bleu(written, wanted).interval is None
+    with pytest.raises(ValueError, match=r"^draws: "):
+        bleu(written, wanted, draws=1)
+
+
 @pytest.mark.parametrize(("written", "wanted"), [([], []), (WRITTEN, WANTED[:1])])
 def test_each_translation_needs_its_reference(written, wanted):
     with pytest.raises(ValueError, match=r"^written: expected as many translations as references"):

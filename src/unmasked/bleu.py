@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .validation import invalid
+from .validation import check_at_least, invalid
 
 
 class Bleu(NamedTuple):
     score: float
     signature: str  # version, tokeniser, case: what two scores must share to be compared
+    interval: float | None = None  # ± so much, were the sentences drawn again: in 95 of 100 draws
 
     def __str__(self) -> str:
         return f"{self.score:.2f}"
 
 
-def bleu(written: Sequence[str], references: Sequence[str]) -> Bleu:
-    """Of whole texts, one reference a sentence; upper and lower case count as the same."""
+def bleu(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Bleu:
+    """Of whole texts, one reference a sentence; upper and lower case count as the same.
+
+    With `draws`, such as 1000, the sentences are drawn again so often (bootstrap), for an interval.
+    """
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
@@ -27,5 +31,9 @@ def bleu(written: Sequence[str], references: Sequence[str]) -> Bleu:
         got = f"{len(written)} and {len(references)}"
         raise invalid("written", "as many translations as references", got, "leave none out")
     metric = BLEU(lowercase=True)
-    score = metric.corpus_score(list(written), [list(references)]).score
-    return Bleu(score, str(metric.get_signature()))
+    texts = list(written), [list(references)]
+    score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
+    if not draws:
+        return Bleu(score, signature)
+    check_at_least("draws", draws, 2)
+    return Bleu(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)

@@ -28,8 +28,8 @@ class Format(NamedTuple):
 
     @property
     def smallest(self) -> float:
-        """The lowest number above 0, where the leading 1 is given up."""
-        return math.ldexp(self.step, 2 - 2 ** (self.exponent - 1))
+        """The lowest number above 0 with a leading 1; nearer to 0, digits are lost one by one."""
+        return math.ldexp(1.0, 2 - 2 ** (self.exponent - 1))
 
 
 FORMATS = {

@@ -75,14 +75,15 @@ class Translator:
         sentences: Sequence[str],
         *,
         beam_size: int = 1,
-        length_penalty: float = 0.6,
+        length_penalty: float | None = None,
         max_new_tokens: int | None = None,
         batch_size: int = 128,
         progress: bool = False,
     ) -> list[str]:
         """The model's own translations, greedy or with a beam; an empty sentence stays empty.
 
-        Sentences of a length go together, the longest first. `progress` is for a terminal.
+        Sentences of a length go together, the longest first. `progress` is for a terminal. Without
+        a `length_penalty` it is the one that was chosen for these weights, or else the paper's 0.6.
         """
         if isinstance(sentences, str):
             fix = "put it in a list, even if it is alone"
@@ -93,6 +94,8 @@ class Translator:
         full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
         order = sorted(full, key=lambda number: -len(sources[number]))
         written = [""] * len(sources)
+        if length_penalty is None:
+            length_penalty = self.about.get("length_penalty", 0.6)
         hidden = {} if progress and sys.stderr.isatty() else {"disable": True}
         with tqdm(total=len(order), desc="translating", unit="sentence", **hidden) as bar:
             for start in range(0, len(order), batch_size):

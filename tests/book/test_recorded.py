@@ -4,6 +4,8 @@ import json
 
 from pages import ROOT, prose
 
+from unmasked import recorded
+
 
 def test_the_table_of_chapter_3_is_that_of_the_recorded_run():
     scaling = json.loads((ROOT / "benchmarks/results/cpu.json").read_text())["scaling"]
@@ -14,6 +16,20 @@ def test_the_table_of_chapter_3_is_that_of_the_recorded_run():
             cells = " | ".join(f"{value:.{digits}f}" for value in scaling[unit][kind])
             exponent = scaling["exponents"][f"{kind}, {unit}"]
             assert f"| {kind}, {title} | {cells} | $n^{{{exponent:.1f}}}$ |" in text
+
+
+def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
+    text = prose("10_translating")
+    runs = {name: recorded(f"multi30k-{name}") for name in ("en-de", "de-en")}
+    scores = {name: run["float16"]["test_2016_flickr"] for name, run in runs.items()}
+    ours = scores["en-de"]["beam 5"]
+    assert "reached 41.02" in text
+    assert f"Our {ours:.2f} is {41.02 - ours:.2f} below that." in text
+    assert f"our greedy {scores['de-en']['greedy']:.2f} is above it" in text
+    assert scores["de-en"]["greedy"] - runs["de-en"]["interval"] > 36.52
+    for run in runs.values():
+        assert f"±{run['interval']:.1f} in 95 of 100 draws" in text
+        assert f"The length penalty, {run['training']['length_penalty']}, was chosen" in text
 
 
 def test_the_table_of_chapter_4_is_that_of_the_recorded_run():

@@ -12,7 +12,7 @@ from ..evaluation import alignment_agreement, exact, with_known_words
 from ..shipped import load
 from ..translator import Translator
 from ..validation import check_at_least, invalid
-from .options import MODEL, add_device, chosen_device, parse, parser
+from .options import MODEL, PENALTY, add_device, chosen_device, parse, parser
 
 EXAMPLE = """python -m unmasked evaluate --model en-de --test test_2016_flickr
   python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
@@ -28,7 +28,7 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)")
     made.add_argument("--beam", type=int, metavar="N",
                       help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
-    made.add_argument("--length-penalty", type=float, metavar="X", help="of a beam; more: longer")
+    made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(made)
     options = parse(made, "evaluate", words)
     for name in ("sentences", "beam"):
@@ -69,12 +69,12 @@ def captions(translator: Translator, test: str, languages: tuple[str, str], opti
     published = translator.about.get("scores", {}).get(test, {})
     for size in [options.beam] if options.beam else [1, 5]:
         penalty = options.length_penalty
-        settings: Any = {} if penalty is None else {"length_penalty": penalty}
         source, target = zip(*pairs, strict=True)
-        written = translator.translate(source, beam_size=size, progress=True, **settings)
+        settings: Any = {"beam_size": size, "length_penalty": penalty}
+        written = translator.translate(source, **settings, progress=True)
         found = bleu(written, target)
         name = "greedy" if size == 1 else f"beam {size}"
-        same = name in published and not settings and not options.sentences
+        same = name in published and penalty is None and not options.sentences
         known = f", published {published[name]:.2f}" if same else ""
         print(f"{name:7} BLEU {found}{known}")
     print(f"{test}, {len(pairs):,} sentences; {found.signature}")

@@ -17,6 +17,7 @@ from ..validation import invalid
 
 RECIPE = ("data", "model", "training")
 MODEL = "a model of this package (de-en, en-de), or a folder with a trained one"
+PENALTY = "of a beam; more: longer (what was chosen for the model, else 0.6)"
 TABLES = (*RECIPE, "train", "translate", "evaluate", "info")
 
 

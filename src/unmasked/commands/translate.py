@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..shipped import load
 from ..validation import check_at_least, invalid
-from .options import MODEL, add_device, chosen_device, parse, parser
+from .options import MODEL, PENALTY, add_device, chosen_device, parse, parser
 
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt"""
@@ -18,8 +18,7 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("sentences", nargs="*", help="in quotes; none: one a line on standard input")
     made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
     made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
-    made.add_argument("--length-penalty", type=float, default=0.6, metavar="X",
-                      help="of a beam; more: longer (0.6)")  # fmt: skip
+    made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(made)
     options = parse(made, "translate", words)
     check_at_least("--beam", options.beam, 1)
