@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmasked.alignment import align, strongest
+from unmasked import load
+from unmasked.alignment import align, between_pieces, strongest, word_of_each
+from unmasked.data.captions import CAPTIONS, words
 from unmasked.data.phrasebook import pairs
 from unmasked.data.words import Words
 
@@ -61,3 +63,34 @@ def test_each_word_has_one_link_at_most_and_each_link_two_words(drawn):
 def test_nothing_to_align_is_refused():
     with pytest.raises(ValueError, match="at least one"):
         align([], [])
+
+
+# --- Words in pieces --------------------------------------------------------------------------
+
+
+def test_each_piece_belongs_to_its_word():
+    pieces = ["▁ein", "▁eis", "ver", "käufer", ",", "▁", "x", "▁geht", "."]
+    assert word_of_each(pieces, ["ein", "eisverkäufer", ",", "x", "geht", "."]) == [
+        0, 1, 1, 1, 2, 3, 3, 4, 5,
+    ]  # fmt: skip
+
+
+def test_the_own_captions_can_all_be_counted_in_pieces():
+    for name, side in (("de-en", 0), ("en-de", 1)):
+        vocabulary = load(name).source
+        for caption in CAPTIONS:
+            text = caption[side]
+            numbers = word_of_each(vocabulary.pieces(text), words(text.lower()))
+            assert sorted(set(numbers)) == list(range(len(words(text))))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "given"), [(["▁a", "<unk>"], ["a", "b"]), ([], []), (["▁"], [])]
+)
+def test_pieces_of_another_sentence_are_refused(pieces, given):
+    with pytest.raises(ValueError, match=r"^pieces: expected all letters of the words, got "):
+        word_of_each(pieces, given)
+
+
+def test_links_of_words_become_links_of_all_their_pieces():
+    assert between_pieces({(0, 1), (1, 0)}, [0, 0, 1], [0, 1]) == {(0, 1), (1, 1), (2, 0)}

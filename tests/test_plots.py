@@ -252,3 +252,22 @@ def test_marked_pairs_get_a_frame():
         .figure.axes[0]
         .patches
     )
+
+
+def test_roles_of_heads_are_drawn_in_per_cent_and_the_strongest_is_named():
+    roles = {
+        "previous": torch.tensor([[0.1, 0.92], [0.2, 0.3]]),
+        "end": torch.tensor([[0.5, 0.04]]),
+    }
+    picture = plots.head_roles(roles, title="encoder")
+    one, other = picture.figure.axes
+    assert np.allclose(one.get_images()[0].get_array(), roles["previous"])
+    assert one.get_images()[0].get_clim() == other.get_images()[0].get_clim() == (0.0, 1.0)
+    assert [text.get_text() for text in one.texts] == ["10", "92", "20", "30"]
+    assert [to_hex(text.get_color()) for text in one.texts][1] == to_hex("white")
+    assert [label.get_text() for label in one.get_yticklabels()] == ["1", "2"]
+    assert (one.get_ylabel(), other.get_ylabel()) == ("layer", "")
+    assert picture.words == (
+        "encoder. Per cent of a query's weight. previous: most 92 in layer 1, head 2, over all "
+        "heads 38; end: most 50 in layer 1, head 1, over all heads 27."
+    )

@@ -17,6 +17,15 @@ from torch.nn import functional as F
 PART = 1 << 21  # logits at a time: eight megabytes
 
 
+def autocast_to(hidden: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in autocast's type where it is on: a custom function has to do this itself."""
+    device = hidden.device.type
+    if not torch.is_autocast_enabled(device):
+        return hidden, weight
+    dtype = torch.get_autocast_dtype(device)
+    return hidden.to(dtype), weight.to(dtype)
+
+
 class SummedLoss(torch.autograd.Function):
     """Σ smoothed cross-entropy of the logits `F.linear(hidden, weight, bias)`: [N, D], [V, D].
 
@@ -32,9 +41,7 @@ class SummedLoss(torch.autograd.Function):
         labels: Tensor,
         smoothing: float,
     ) -> Tensor:
-        device = hidden.device.type
-        half = torch.is_autocast_enabled(device)
-        x, w = (t.to(torch.get_autocast_dtype(device)) if half else t for t in (hidden, weight))
+        x, w = autocast_to(hidden, weight)
         precise = torch.promote_types(x.dtype, torch.float32)
         total = hidden.new_zeros((), dtype=precise)
         to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from .config import TransformerConfig
 from .data.batching import pad
 from .data.corpus import Corpus
-from .data.subwords import Subwords
+from .data.subwords import Subwords, Vocabulary
 from .data.words import Words
 from .files import digest, flush
 from .search import beam, greedy
@@ -29,7 +29,6 @@ from .weights import read_tensors, set_tensors, tensors_of, write_tensors
 
 FORMAT = "unmasked model 2"
 WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
-Vocabulary = Words | Subwords
 
 
 class Translator:

@@ -40,7 +40,7 @@ def test_every_figure_of_a_notebook_is_on_its_page_with_its_words(name):
 
 def test_the_front_page_shows_a_figure_of_a_notebook():
     [image] = page("book/intro").select(".bd-article img")
-    assert image["alt"].startswith("Masks drawn as grids")
+    assert image["alt"].startswith("Attention weights, the strongest of each query.")
     assert (HTML / "book" / image["src"]).resolve().exists()
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from ..validation import check_choice, invalid
 from .multi30k import multi30k
 from .phrasebook import Pair, pairs
-from .subwords import Subwords
+from .subwords import Subwords, Vocabulary
 from .words import Words
 
 
 class Data(NamedTuple):
     training: Sequence[tuple[str, str]]
-    source: Words | Subwords
-    target: Words | Subwords
+    source: Vocabulary
+    target: Vocabulary
     validation: Sequence[tuple[str, str]] = ()
 
 

@@ -14,8 +14,7 @@ from ..special import BOS, EOS
 from ..validation import check_at_least, invalid
 from .batching import batches_by_tokens, pad
 from .corpus import Corpus, Place
-from .subwords import Subwords
-from .words import Words
+from .subwords import Vocabulary
 
 Pairs = Iterable[tuple[str, str]]
 Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between BOS and EOS
@@ -44,8 +43,8 @@ class StreamedCorpus:
     def __init__(
         self,
         read: Callable[[], Pairs],
-        source: Words | Subwords,
-        target: Words | Subwords,
+        source: Vocabulary,
+        target: Vocabulary,
         *,
         buffer: int = 50_000,
     ) -> None:

@@ -15,6 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from ..special import BOS, EOS, PADDING
 from ..validation import check_at_least, invalid
 from .batching import until_end
+from .words import Words
 
 UNKNOWN = 3  # a letter that the training text does not have
 SPECIAL = {PADDING: "<pad>", BOS: "<bos>", EOS: "<eos>", UNKNOWN: "<unk>"}
@@ -85,3 +86,6 @@ class Subwords:
     def merges(self) -> list[tuple[str, str]]:
         """What was merged, in the order in which it was learnt."""
         return [tuple(pair) for pair in json.loads(self.to_json())["model"]["merges"]]
+
+
+Vocabulary = Words | Subwords
