@@ -53,7 +53,10 @@ def main() -> None:
         say(f"[{number + 1}/{len(RUNGS)}] {name}")
         rungs.append({"name": name, **climb(folder / str(number), changes)})
         result = {
-            "machine": {**machine(), "command": " ".join(["python", *sys.argv])},
+            "machine": {
+                **machine(),
+                "command": " ".join(["python", "benchmarks/ladder.py", *sys.argv[1:]]),
+            },
             "preset": PRESET,
             "rungs": rungs,
         }

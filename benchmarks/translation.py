@@ -50,7 +50,6 @@ def main() -> None:
     trained.about["length_penalty"] = best_penalty(trained)
     say(f"scoring {run}, length penalty {trained.about['length_penalty']}")
     scores = {split: score(trained, split) for split in SPLITS}
-    trained.about["scores"] = {split: found["bleu"] for split, found in scores.items()}
     trained.save(MODELS / name, dtype=torch.float16)
     say(f"scoring {MODELS / name}")
     shipped = Translator.load(MODELS / name)
@@ -58,7 +57,10 @@ def main() -> None:
     shipped.about["scores"] = {split: found["bleu"] for split, found in again.items()}
     shipped.save(MODELS / name, dtype=torch.float16)
     result = {
-        "machine": {**machine(), "command": " ".join(["python", *sys.argv])},
+        "machine": {
+            **machine(),
+            "command": " ".join(["python", "benchmarks/translation.py", *sys.argv[1:]]),
+        },
         "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
         "parameters": shipped.model.count_parameters(),
         "bytes": (MODELS / name / WEIGHTS).stat().st_size,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from .agreement import summed_agreement
 from .large_vocabulary import summed_loss
 from .masks import padding_mask
 from .packed import packed_decode
 from .special import PADDING
 from .transformer import Transformer
-from .validation import check_number, check_probability, check_tokens, check_type, invalid, shape
+from .validation import check_probability, check_tokens, check_type, invalid, shape
 
 MANY = 1 << 20  # logits; above it they are made in parts
 
@@ -33,7 +30,6 @@ def translation_loss(
     target: Tensor,
     *,
     smoothing: float = 0.0,
-    agreement: float = 0.0,
     packed: bool = False,
     total: int | None = None,
 ) -> Tensor:
@@ -41,16 +37,11 @@ def translation_loss(
 
     Logits are computed for these labels alone: the last layer is the model's widest. `packed`
     leaves padding out of every other position-wise layer too; targets must then be padded on the
-    right. With `agreement` every sentence goes through twice, and what dropout makes of it has to
-    agree: that is its strength (`agreement.py`). `total` is for a part of a larger batch: that
-    batch's number of labels, by which the part's sum is divided, so that the parts add up to the
-    mean of the whole.
+    right. `total` is for a part of a larger batch: that batch's number of labels, by which the
+    part's sum is divided, so that the parts add up to the mean of the whole.
     """
     check_type("model", model, Transformer)
     check_probability("smoothing", smoothing)
-    check_number("agreement", agreement, 0.0, math.inf, "0 is without, 5 is the paper's")
-    if agreement:
-        source, target = torch.cat([source, source]), torch.cat([target, target])
     inputs, labels = teacher_forcing(target, model.config.target_vocab)
     real = labels != PADDING
     if not real.any():
@@ -63,10 +54,6 @@ def translation_loss(
         hidden = model.decode(inputs, memory, source_mask=padding_mask(source))[real]
     labels = labels[real].long()
     generator = model.generator
-    if agreement:
-        labels = labels[: len(labels) // 2]
-        given = (hidden, generator.weight, generator.bias, labels, smoothing, agreement)
-        return summed_agreement(*given) / (len(labels) if total is None else total)
     count = len(labels) if total is None else total
     many = len(labels) * model.config.target_vocab > MANY
     if many and torch.is_grad_enabled() and not torch.compiler.is_compiling():

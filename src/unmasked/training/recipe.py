@@ -26,7 +26,6 @@ class Recipe:
     weight_decay: float = 0.01  # of matrices, with adamw only
     clip: float | None = 1.0  # the gradient's norm at most
     smoothing: float = 0.1  # of the labels
-    agreement: float = 0.0  # of two passes with other dropout: R-Drop's strength
     average: float | None = None  # keep an exponential average of the weights, with this decay
     packed: bool = False  # leave padding out of the position-wise layers
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -46,10 +45,6 @@ class Recipe:
             check_choice(name, getattr(self, name), (True, False))
         for name in ("beta2", "weight_decay", "smoothing"):
             check_probability(name, getattr(self, name))
-        check_number("agreement", self.agreement, 0.0, math.inf, "0 is without, 5 is the paper's")
-        if self.agreement and self.compile:
-            fix = "choose one of the two"
-            raise invalid("agreement", "0 where the model is compiled", self.agreement, fix)
         check_number("cooldown", self.cooldown, 0.0, 1.0, "it is a share of the steps")
         if self.rate is not None:
             check_number("rate", self.rate, 0.0, 1.0, "0.003 is a good first try")

@@ -27,8 +27,7 @@ class LossOf(nn.Module):
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         super().__init__()
         self.model = model
-        self.options = {"smoothing": recipe.smoothing, "agreement": recipe.agreement,
-                        "packed": recipe.packed}  # fmt: skip
+        self.options = {"smoothing": recipe.smoothing, "packed": recipe.packed}
 
     def forward(self, source: Tensor | None, target: Tensor | None, total: int) -> Tensor:
         if source is None or target is None:  # nothing for this process: it waits for the others
