@@ -28,6 +28,7 @@ from .picture import (
 )
 from .plot_bars import bars, batches
 from .plot_heads import head_roles
+from .plot_intervals import intervals
 from .plot_maps import attention_maps, sentence_maps
 from .plot_masks import batch_masks, masks
 from .plot_speed import measured, roofline
@@ -42,6 +43,7 @@ __all__ = [
     "beam_tree",
     "curves",
     "head_roles",
+    "intervals",
     "masks",
     "matrices",
     "measured",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .ranking import Finished, extend, penalty, take
@@ -166,7 +166,7 @@ def maps_of(model: Transformer, source: Tensor, tokens: Tensor, bos: int) -> Att
 
 
 @contextmanager
-def evaluating(model: Transformer) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Without dropout and gradients, whatever the model was doing before."""
     training = [module for module in model.modules() if module.training]
     model.eval()

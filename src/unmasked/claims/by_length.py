@@ -1,0 +1,63 @@
+"""All words at once or one after the other: the time of a training step, by length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..baselines import Recurrent, count, recurrent_of_size
+from ..config import TransformerConfig
+from ..speed import seconds
+from ..transformer import Transformer
+from .learning import label_surprise
+
+WORDS = 1000
+MODELS = ("LSTM with attention", "Transformer")
+
+
+def make(kind: str, longest: int) -> nn.Module:
+    """Two layers of width 128, or an LSTM with as many parameters."""
+    torch.manual_seed(0)
+    transformer = Transformer(TransformerConfig(
+        source_vocab=WORDS, target_vocab=WORDS, d_model=128, n_heads=4, n_layers=2, d_ff=512,
+        dropout=0.0, norm="pre", max_len=longest))  # fmt: skip
+    if kind == "Transformer":
+        return transformer
+    return Recurrent(WORDS, WORDS, recurrent_of_size(count(transformer), WORDS, WORDS))
+
+
+def step(model: nn.Module, rows: int, length: int, device: torch.device) -> Callable[[], None]:
+    """One update on random sentences, all of one length."""
+    draws = torch.Generator().manual_seed(0)
+    source, target = torch.randint(3, WORDS, (2, rows, length), generator=draws).to(device)
+    start = torch.ones(rows, 1, dtype=torch.long, device=device)
+    target = torch.cat([start, target], dim=1)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+
+    def run() -> None:
+        optimizer.zero_grad()
+        label_surprise(model, source, target).mean().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    return run
+
+
+def measure(
+    lengths: Sequence[int] = (16, 32, 64, 128, 256, 512, 1024, 2048),
+    tokens: int = 4096,
+    *,
+    device: torch.device | str = "cpu",
+    rounds: int = 7,
+) -> Iterator[dict[str, Any]]:
+    """A row for each length and model; each step has as many words, in fewer, longer rows."""
+    where = torch.device(device)
+    for length, kind in product(lengths, MODELS):
+        model = make(kind, max(lengths)).to(where)
+        rows = max(1, tokens // length)
+        took = seconds(step(model, rows, length, where), where, rounds)
+        yield {"length": length, "rows": rows, "model": kind, "parameters": count(model),
+               "seconds": took}  # fmt: skip
