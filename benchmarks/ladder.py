@@ -73,8 +73,8 @@ def climb(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     rows = (folder / "history.csv").read_text().splitlines()
     seconds = float(rows[-1].split(",")[rows[0].split(",").index("seconds")])
     scores = {split: score(translator, split)["bleu"] for split in ("val", "test_2016_flickr")}
-    return {"set": changes, "seconds": seconds, "parameters": translator.model.count_parameters(),
-            "scores": scores}  # fmt: skip
+    parameters = translator.model.count_parameters()
+    return {"set": dict(changes), "seconds": seconds, "parameters": parameters, "scores": scores}
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import pytest
 
 import unmasked
+from ladder import BEGIN, RUNGS
 from model_card import card
 from unmasked import recorded, shipped
 from unmasked.commands import train
@@ -67,3 +68,12 @@ def test_a_folder_is_loaded_too_and_what_is_neither_is_refused(tmp_path, name):
     assert unmasked.load(shipped.MODELS / name).languages == tuple(name.split("-"))
     with pytest.raises(ValueError, match=r"^model: expected one of de-en, en-de, got '.*none'; or"):
         unmasked.load(tmp_path / "none")
+
+
+def test_each_rung_of_the_ladder_keeps_the_changes_of_those_below_it():
+    settings = dict(BEGIN)
+    rungs = recorded("multi30k-ladder")["rungs"]
+    for (name, change), rung in zip(RUNGS.items(), rungs, strict=True):
+        settings |= change
+        assert rung["name"] == name
+        assert rung["set"] == settings
