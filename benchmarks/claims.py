@@ -26,18 +26,18 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", choices=EXPERIMENTS, help="the claim")
-    parser.add_argument("--threads", type=int, default=1, help="of PyTorch (1)")
     parser.add_argument("--device", default="cpu", help="for by-length (cpu)")
     options = parser.parse_args()
     if options.device != "cpu" and options.name != "by-length":
         parser.error("--device is for by-length: the others measure no time")
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)  # sums are added in one order
     command = " ".join(["python", "benchmarks/claims.py", *sys.argv[1:]])
     where = {"device": options.device} if options.name == "by-length" else {}
     began, rows = time.perf_counter(), list[Any]()
     for row in tqdm(EXPERIMENTS[options.name](**where), desc=options.name, unit="row"):
         rows.append(row)
-    result = {"machine": {**machine(options.device), "command": command,
+    threads = max(row.get("threads", 1) for row in rows)
+    result = {"machine": {**machine(options.device), "threads": threads, "command": command,
                           "minutes": round((time.perf_counter() - began) / 60, 1)},
               "rows": rows}  # fmt: skip
     path = RESULTS / f"claim-{options.name}.json"

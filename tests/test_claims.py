@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from itertools import pairwise
 from statistics import NormalDist, fmean
 
 import pytest
@@ -223,6 +224,26 @@ def test_the_softmax_of_equal_scores_looks_at_all_words():
     assert root_of_width.softmax_of(torch.eye(8)[:1] * 100)["words"] == pytest.approx(1.0)
 
 
+def test_a_loop_waits_at_every_word_and_attention_does_not():
+    words_ = torch.randn(1, 9, 4, requires_grad=True)
+    state = words_[:, 0]
+    lengths = []
+    for word in words_.unbind(1):
+        state = torch.tanh(state + word)
+        lengths.append(by_length.longest_chain(state))
+    assert {b - a for a, b in pairwise(lengths)} == {2}
+    model = small_model(seed=0)
+    chains = [by_length.longest_chain(model(*words(1, n, n).batch([0]))) for n in (3, 9)]
+    assert chains[0] == chains[1]
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    rows = by_length.measure((4,), 16, threads=(1, 2), rounds=1)
+    assert [each["threads"] for each in rows] == [1, 1, 2, 2]
+    assert torch.get_num_threads() == before
+
+
 def test_an_lstm_forgets_by_half_and_attention_by_its_share():
     shares = {kind: reach.first_over_last(kind, (4, 16, 32)) for kind in reach.MODELS}
     assert shares["LSTM"][2] < 1e-5
@@ -240,7 +261,7 @@ def test_a_gradient_at_a_word_is_that_of_its_embedding():
 # --- Every experiment, small --------------------------------------------------------------------
 
 SMALL = {
-    "by-length": {"lengths": (4, 8), "tokens": 16, "rounds": 1},
+    "by-length": {"lengths": (4, 8), "tokens": 16, "threads": (1,), "rounds": 1},
     "copying": {"lengths": (3, 4), "seeds": 2, "steps": 2, "tokens": 30},
     "small-data": {"sizes": (20, 40), "seeds": 2, "steps": 2},
     "root-of-width": {"widths": (4, 8), "seeds": 2, "steps": 2},
@@ -323,7 +344,7 @@ def judged(name, rows):
 @pytest.mark.parametrize(("seconds", "word"), [((2, 3), YES), ((0.5, 3), PARTLY), ((0.5, 0.9), NO)])
 def test_verdict_by_length(seconds, word):
     rows = [
-        {"length": n, "model": model, "seconds": s if model != "Transformer" else 1.0}
+        {"threads": 2, "length": n, "model": model, "seconds": s if model != "Transformer" else 1.0}
         for n, s in zip((8, 16), seconds, strict=True)
         for model in by_length.MODELS
     ]
@@ -433,11 +454,15 @@ def test_the_command_stores_what_was_measured_and_on_what(monkeypatch, tmp_path,
 def test_the_command_measures_time_on_a_device_and_nothing_else(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(command, "RESULTS", tmp_path)
     monkeypatch.setattr(
-        command, "EXPERIMENTS", {"by-length": lambda device: iter([{"on": device}]), "heads": None}
+        command,
+        "EXPERIMENTS",
+        {"by-length": lambda device: iter([{"on": device, "threads": 2}]), "heads": None},
     )
     monkeypatch.setattr(sys, "argv", ["claims.py", "by-length"])
     command.main()
-    assert json.loads((tmp_path / "claim-by-length.json").read_text())["rows"] == [{"on": "cpu"}]
+    kept = json.loads((tmp_path / "claim-by-length.json").read_text())
+    assert kept["rows"] == [{"on": "cpu", "threads": 2}]
+    assert kept["machine"]["threads"] == 2
     monkeypatch.setattr(sys, "argv", ["claims.py", "heads", "--device", "cuda"])
     with pytest.raises(SystemExit):
         command.main()

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..baselines import Recurrent, count, recurrent_of_size
 from ..config import TransformerConfig
@@ -51,13 +51,36 @@ def measure(
     tokens: int = 4096,
     *,
     device: torch.device | str = "cpu",
+    threads: Sequence[int] = (1, 2),
     rounds: int = 7,
 ) -> Iterator[dict[str, Any]]:
-    """A row for each length and model; each step has as many words, in fewer, longer rows."""
-    where = torch.device(device)
-    for length, kind in product(lengths, MODELS):
-        model = make(kind, max(lengths)).to(where)
-        rows = max(1, tokens // length)
-        took = seconds(step(model, rows, length, where), where, rounds)
-        yield {"length": length, "rows": rows, "model": kind, "parameters": count(model),
-               "seconds": took}  # fmt: skip
+    """A row for each number of threads, length and model.
+
+    Each step has as many words, in fewer, longer rows.
+    """
+    where, before = torch.device(device), torch.get_num_threads()
+    try:
+        for workers, length, kind in product(threads, lengths, MODELS):
+            torch.set_num_threads(workers)
+            model = make(kind, max(lengths)).to(where)
+            rows = max(1, tokens // length)
+            took = seconds(step(model, rows, length, where), where, rounds)
+            yield {"threads": workers, "length": length, "rows": rows, "model": kind,
+                   "parameters": count(model), "seconds": took}  # fmt: skip
+    finally:
+        torch.set_num_threads(before)
+
+
+def longest_chain(result: Tensor) -> int:
+    """How many operations have to wait for each other, from the weights to this result."""
+    found: dict[Any, int] = {}
+    waiting: list[Any] = [result.grad_fn]
+    while waiting:
+        node = waiting[-1]
+        before = [each for each, _ in node.next_functions if each is not None]
+        if missing := [each for each in before if each not in found]:
+            waiting += missing
+        else:
+            found[node] = 1 + max((found[each] for each in before), default=0)
+            waiting.pop()
+    return found[result.grad_fn]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..work import exponent
+from .by_length import MODELS as RACERS
 from .copying import MODELS as COPIERS
 from .intervals import above, difference
 from .root_of_width import KINDS as DIVIDED
@@ -28,9 +29,10 @@ class Verdict(NamedTuple):
 
 def by_length(rows: Rows) -> Verdict:
     """All positions at once: a Transformer's training step is the faster one."""
-    lengths = options(rows, "length")
-    ratios = {n: row(rows, length=n, model="LSTM with attention")["seconds"]
-              / row(rows, length=n, model="Transformer")["seconds"] for n in lengths}  # fmt: skip
+    lengths, most = options(rows, "length"), max(options(rows, "threads"))
+    took = {(n, model): row(rows, threads=most, length=n, model=model)["seconds"]
+            for n in lengths for model in RACERS}  # fmt: skip
+    ratios = {n: took[n, RACERS[0]] / took[n, RACERS[1]] for n in lengths}
     faster = [n for n in lengths if ratios[n] > 1]
     ends = " and ".join(f"{ratios[n]:.2f} at {n} words" for n in (lengths[0], lengths[-1]))
     reason = f"the LSTM's step takes {ends} times the Transformer's"
