@@ -11,6 +11,7 @@ def card(name: str, result: dict[str, Any]) -> str:
     source, target = (NAMES[code] for code in name.split("-"))
     training, scores = result["training"], result["float16"]
     recipe, machine = training["recipe"]["training"], training["machine"]
+    words = training["recipe"]["data"]["vocabulary"]
     threads = f"{machine['threads']} thread{'s' * (machine['threads'] > 1)}"
     rows = "\n".join(
         f"| {split} | {found['greedy']:.2f} | {found['beam 5']:.2f} |"
@@ -23,9 +24,9 @@ An encoder-decoder Transformer of {result["parameters"]:,} parameters, float16, 
 apart and measured.
 
 **Data.** Trained on the 29,000 {source} and {target} captions of Multi30k (Elliott et al. 2016) and
-on nothing else; `tokenizer.json` holds 4,000 subwords learnt from the same sentences. Multi30k's
-repository states no licence for its texts and speaks of research and educational use: use these
-weights for research and teaching. No sentence of it is in this repository.
+on nothing else; `tokenizer.json` holds {words:,} subwords learnt from the same sentences.
+Multi30k's repository states no licence for its texts and speaks of research and educational use:
+use these weights for research and teaching. No sentence of it is in this repository.
 
 **What it is good for.** Sentences about what can be seen on a photograph, in lower case. Elsewhere
 it writes captions all the same: it has seen no questions, no letters, no news. The captions are

@@ -27,6 +27,13 @@ def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
     assert f"Our {ours:.2f} is {41.02 - ours:.2f} below that." in text
     assert f"our greedy {scores['de-en']['greedy']:.2f} is above it" in text
     assert scores["de-en"]["greedy"] - runs["de-en"]["interval"] > 36.52
+    for name, size in (("en-de-4000", "12,000 updates a"), ("en-de", "10,000 updates")):
+        beam = recorded(f"multi30k-{name}")["float16"]["val"]["beam 5"]
+        steps = recorded(f"multi30k-{name}")["training"]["recipe"]["training"]["steps"]
+        assert f"{steps:,} updates" in size
+        assert f"{beam:.1f}" in text.split(size)[1][:60]
+    for penalty in ("0.6", "1.0"):
+        assert runs["en-de"]["penalties"][penalty]["test_2016_flickr"] > 41.02
     for run in runs.values():
         assert f"±{run['interval']:.1f} in 95 of 100 draws" in text
         assert f"The length penalty, {run['training']['length_penalty']}, was chosen" in text
