@@ -4,6 +4,7 @@ from . import attention, decoder, encoder, feed_forward, interop, masks, positio
 from .attention import MultiHeadAttention
 from .config import PRESETS, LayerConfig, TransformerConfig
 from .devices import device
+from .inspection.check import check
 from .recorded import recorded
 from .shipped import load
 from .source import show
@@ -18,6 +19,7 @@ __all__ = [
     "Transformer",
     "TransformerConfig",
     "attention",
+    "check",
     "decoder",
     "device",
     "encoder",

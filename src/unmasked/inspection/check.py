@@ -1,0 +1,133 @@
+"""Property tests for any encoder-decoder: is a model what its author thinks it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..special import PADDING
+from ..stepping import Cached
+from ..transformer import Transformer
+from ..validation import check_type
+from . import properties, reach
+from .arguments import check_arguments, words
+from .gradient import gradient
+from .order import order
+from .padding import cached, padded
+from .probe import Forward, Probe, RefusedError
+from .registered import Hidden, hidden, registered, shared
+from .report import Finding, Report
+from .state import precisely, undisturbed
+
+
+def check(
+    model: nn.Module,
+    forward: Forward | None = None,
+    *,
+    source_vocab: int | None = None,
+    target_vocab: int | None = None,
+    padding: int = PADDING,
+    step: Forward | None = None,
+    tied: Iterable[tuple[str, str]] = (),
+    seed: int = 0,
+    quiet: bool = False,
+) -> Report:
+    """Puts some fifty questions to a model, prints what was found, and leaves it as it was.
+
+    They are sentences of up to nine random words.
+    `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for tokens [B, S]
+    and [B, T]; without it `model(source, target)` does. The target is what the decoder reads, so
+    output t may know it up to t. `step` computes the same one token at a time, with the model's
+    cache. `tied` names pairs of parameters that should be one. Of an `unmasked.Transformer` the
+    vocabularies and what is tied are known, and its own step if there is no `forward`.
+
+    No weight and no `.grad` is written; modes, attributes, buffers and random numbers are put back.
+    The same seed gives the same report.
+    """
+    check_type("model", model, nn.Module)
+    pairs, config = list(tied), None
+    if isinstance(model, Transformer):
+        config, pairs = model.config, pairs + pairs_of(model)
+        step = step_by_step if step is None and forward is None else step
+    check_arguments(model, {"forward": forward, "step": step}, pairs, seed)
+    source_vocab = words("source_vocab", source_vocab, config, padding)
+    target_vocab = words("target_vocab", target_vocab, config, padding)
+    cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
+    with torch.inference_mode(False), torch.random.fork_rng(cuda[:1]), precisely():
+        before = hidden(model)
+        with undisturbed(model) as restore:
+            probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
+            tests = questions(before, pairs, step or plainly)
+            silent = {} if step else {"cached": "no step was given"}
+            report = Report(tuple(findings(probe, tests, silent, restore)))
+    if not quiet:
+        print(report)
+    return report
+
+
+def questions(
+    before: Hidden, pairs: list[tuple[str, str]], step: Forward
+) -> dict[str, Callable[[Probe], Finding]]:
+    return {
+        "runs": properties.runs,
+        "repeats": properties.repeats,
+        "causality": reach.causality,
+        "own words": reach.own_words,
+        "source": reach.source,
+        "order": order,
+        "padding": padded,
+        "gradient": gradient,
+        "registered": partial(registered, before=before),
+        "tied": partial(shared, pairs=pairs),
+        "cached": partial(cached, step=step),
+    }
+
+
+def findings(
+    probe: Probe,
+    tests: dict[str, Callable[[Probe], Finding]],
+    silent: dict[str, str],
+    restore: Callable[[], None],
+) -> Iterator[Finding]:
+    """One a property, and each meets the same model. `silent` says which are not asked, and why."""
+    for name, test in tests.items():
+        if name in silent:
+            yield Finding(name, "not offered", silent[name])
+            continue
+        probe.model.eval()
+        try:
+            finding = test(probe)
+        except RefusedError as error:
+            finding = Finding(name, "fault", error.what, error.advice)
+        restore()
+        if name == "runs" and finding.verdict == "fault":
+            silent = dict.fromkeys(tests, "the model does not run")
+        silent |= dict.fromkeys(probe.unsure, "two calls differ, so nothing can be compared")
+        yield finding
+
+
+def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    logits: Tensor = model(source, target)
+    return logits
+
+
+# --- What is known of our own models ----------------------------------------------------------
+
+
+def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
+    """As search computes: one token at a time, each with what is remembered of those before."""
+    stepper = Cached(model, source, 1, target.shape[1])
+    first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
+    steps = [stepper.step(token[:, None], first) for token in target.unbind(1)]
+    return torch.cat(steps, dim=1)
+
+
+def pairs_of(model: Transformer) -> list[tuple[str, str]]:
+    """What its configuration ties."""
+    shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
+    ties = model.config.tie_embeddings
+    return [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)

@@ -1,0 +1,109 @@
+"""Whether a model knows where its words stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .distance import apart
+from .probe import SOURCE, TARGET, Probe, RefusedError, backward
+from .properties import without
+from .report import Finding
+
+
+def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
+    """How far two neighbours move the outputs behind them by changing places, and the first place.
+
+    Left out are those of which one alone moves too little for this to be judged.
+    """
+    moved, sentences = [], [probe.source, probe.target]
+    for place in range((SOURCE - 1, TARGET - 2)[side]):
+        after = (0, place + 2)[side]  # an output knows all the source, and the target so far
+        alone = probe.influences[side][place : place + 2, after:].amax(1).min()
+        if alone > probe.scale.clear:
+            new = sentences[side].clone()
+            new[:, [place, place + 1]] = sentences[side][:, [place + 1, place]]
+            question = (new, probe.target) if side == 0 else (probe.source, new)
+            moved.append((float(apart(probe(*question), probe.base)[:, after:].max()), place))
+    return moved
+
+
+def order(probe: Probe) -> Finding:
+    """Exchanges source words, exchanges target words, and repeats one target word."""
+    fix = "do positions reach the embedding, and another one for each word?"
+    unclear = []
+    for side, name in enumerate(("source", "target")):
+        moved = exchanged(probe, side)
+        # Coarse numbers may hide what one pair does; from fine ones every pair must be seen.
+        fine, rounding = probe.scale.fine, probe.scale.swapped
+        gap, place = (min if fine else max)(moved, default=(rounding, 0))
+        if not moved or (not fine and 0 < gap <= rounding):
+            unclear.append(name)
+        elif gap <= rounding:
+            what = f"no output sees that {name}[{place}] and {name}[{place + 1}] change places"
+            return without(probe, "order", what, fix)
+    if unclear:
+        what = f"the {' and the '.join(unclear)} words move the outputs too little to judge"
+        fix = "is a line above the reason? Else check a trained model, or in float32"
+        return Finding("order", "note", what, fix)
+    if alike(probe):
+        what = (
+            "one word repeated gives one output repeated, and all that stands before an output "
+            "counts alike: the decoder has no positions"
+        )
+        return without(probe, "order", what, fix)
+    return Finding("order", "passed", "every two neighbours move the outputs behind them")
+
+
+def alike(probe: Probe) -> bool:
+    """Whether the decoder has no positions at all, neither absolute nor relative ones.
+
+    The causal mask alone lets two layers or more tell an order, so that exchanged words do move
+    the output. But if the same word stands everywhere, all states of a layer are equal, and
+    attention without positions takes the plain mean of a small change in them: row t of the matrix
+    U of means is 1/(t+1), t+1 times. Whatever the layers, output t then answers to word i by a
+    polynomial of U, whose entries obey R[2, 1] = 2 (R[1, 1] - R[2, 2]). Rotary or other relative
+    positions weigh near and far words differently, and break this.
+    """
+    target = probe.target[:1, :1].expand_as(probe.target)
+    answer = probe(probe.source, target)
+    if not probe.scale.fine or apart(answer, answer[:, :1]).max() > probe.scale.close:
+        return False
+    embedded, logits = embedding_of(probe, target)
+    weights = torch.randn(logits.shape[-1], generator=probe.draws).to(logits)
+    rows = []  # R[1] and R[2]: [B, words, D]
+    for position in (1, 2):
+        try:
+            found = backward((logits[:, position] @ weights).sum(), embedded)
+        except RefusedError:  # "gradient" tells of it
+            return False
+        rows += [g if len(g) == len(target) else g.transpose(0, 1) for g in found if g is not None]
+    if len(rows) != 2:
+        return False
+    one, two = rows
+    uneven = two[:, 1] - 2 * (one[:, 1] - two[:, 2])
+    return bool(uneven.abs().max() <= 1e-4 * two.abs().max())
+
+
+def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The vectors that nn.Embedding makes of one word, [B, T, D] or [T, B, D], and the logits."""
+    found: list[Tensor] = []
+
+    def watch(_: nn.Module, given: tuple[Any, ...], vectors: Tensor) -> Tensor | None:
+        if not given or given[0].numel() != target.numel() or (given[0] != target[0, 0]).any():
+            return None
+        found.append(vectors.detach().requires_grad_())
+        return found[-1]
+
+    embeddings = [module for module in probe.model.modules() if isinstance(module, nn.Embedding)]
+    hooks = [embedding.register_forward_hook(watch) for embedding in embeddings]
+    try:
+        probe.begin_anew()
+        with torch.enable_grad():
+            logits = probe.answer(probe.source, target)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[:1], logits

@@ -1,0 +1,91 @@
+"""Which words each output must depend on, and which it must not know."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch import Tensor
+
+from .probe import Probe, RefusedError
+from .properties import without
+from .report import Finding
+from .rows import rows
+
+
+def pairs(moved: Tensor) -> list[list[int]]:
+    """The places of what is True in [words, outputs], as [output, word], the earliest first."""
+    found: list[list[int]] = moved.t().nonzero().tolist()
+    return found
+
+
+def causality(probe: Probe) -> Finding:
+    """In evaluation mode, and in training mode: a norm over the batch leaks only there."""
+    later = (
+        torch.ones_like(probe.influences[1]).tril(-1).bool()
+    )  # [word, output]: the word is later
+    mode, moved = "", probe.influences[1]
+    leaks = pairs((moved > probe.scale.same) & later)
+    with contextlib.suppress(RefusedError):
+        probe.model.train()
+        steady = torch.equal(*(probe(probe.source, probe.target) for _ in range(2)))
+        if steady and not leaks:
+            mode, moved = " in training mode", probe.influence(1)
+            leaks = pairs((moved > probe.scale.same) & later)
+    if leaks:
+        output, word = leaks[0]
+        what = (
+            f"output[{output}] moves by {moved[word, output]:.2g}{mode} when target[{word}] changes"
+            f" ({len(leaks)} of {int(later.sum())} pairs of an output and a later word)"
+        )
+        fix = (
+            "look at the causal mask (its diagonal, what True means, every layer), and for a norm, "
+            "a softmax or a mean over positions"
+        )
+        return Finding("causality", "fault", what, fix)
+    return Finding("causality", "passed", "no later word moves an output")
+
+
+def reaches(probe: Probe, name: str, side: int, should: Tensor, fix: str) -> Finding:
+    """Whether each word moves each output that it should."""
+    moved, word = probe.influences[side], ("source", "target")[side]
+    silent, hardly = (pairs((moved <= limit) & should) for limit in (0.0, probe.scale.hardly))
+    if not hardly:
+        what = f"each {word} word moves each of its outputs by {float(moved[should].min()):.2g}"
+        return Finding(name, "passed", f"{what} or more")
+    output, place = (silent or hardly)[0]
+    count = f"({len(silent or hardly)} of {int(should.sum())} such pairs)"
+    if silent:
+        what = f"output[{output}] stays the same when {word}[{place}] changes {count}"
+        return without(probe, name, what, fix)
+    what = f"{word}[{place}] moves output[{output}] by no more than rounding {count}"
+    fix = "a deep post-norm model forgets, until it is trained; check again then"
+    return Finding(name, "note", what, fix)
+
+
+def own_words(probe: Probe) -> Finding:
+    """The residual passes a word on even where attention leaves it out: that is a note."""
+    should = torch.ones_like(probe.influences[1]).triu().bool()
+    fix = "look for a mask that hides too much, or a target that is shifted twice"
+    finding = reaches(probe, "own words", 1, should, fix)
+    for module, read in rows(probe, 1) if finding.verdict == "passed" else []:
+        for output in range(1, len(read)):  # the first output may have no choice
+            if read[:, output].any() and not read[output, output]:
+                what = f"output[{output}] reads earlier words in what {module} returns, not its own"
+                fix = "a causal mask without its diagonal? The word comes by the residual alone"
+                return Finding("own words", "note", what, fix)
+    return finding
+
+
+def source(probe: Probe) -> Finding:
+    """Every word, and every row of the memory: one row of it alone may know all words."""
+    should = torch.ones_like(probe.influences[0]).bool()
+    fix = "is there cross-attention, and are its keys and values the memory?"
+    finding = reaches(probe, "source", 0, should, fix)
+    for module, read in rows(probe, 0) if finding.verdict == "passed" else []:
+        partly = read.any(0) & read.any(1, keepdim=True) & ~read
+        if partly.any():
+            output, word = pairs(partly)[0]
+            what = f"output[{output}] does not read row {word} of what {module} returns, others do"
+            return Finding("source", "fault", what, "is the causal mask used in cross-attention?")
+    return finding

@@ -1,0 +1,84 @@
+"""What `check` found: one finding a property, and the table in which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ..validation import check_choice
+
+Verdict = Literal["passed", "fault", "note", "not offered"]
+MARKS: dict[Verdict, str] = {"passed": "ok", "fault": "FAULT", "note": "note", "not offered": "-"}
+CLAIMS = {
+    "runs": "every output is a row of numbers, one for each word",
+    "repeats": "the same question gets the same answer",
+    "causality": "no output knows a later target word",
+    "own words": "every output knows the target words so far",
+    "source": "every output knows every source word",
+    "order": "words that change places change the output",
+    "padding": "padding and neighbours change nothing",
+    "gradient": "every parameter gets a gradient",
+    "registered": "PyTorch knows every layer and every tensor",
+    "tied": "what should be one matrix is one",
+    "cached": "word by word gives the same output",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One property: whether the model has it, what was seen, and where to look if it has not."""
+
+    property: str
+    verdict: Verdict
+    what: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A finding for each property, in the order of `CLAIMS`. Print it to read it."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.verdict == "fault")
+
+    @property
+    def ok(self) -> bool:
+        """No fault was found; what is a note or was not offered is none."""
+        return not self.faults
+
+    def __getitem__(self, name: str) -> Finding:
+        check_choice("property", name, tuple(CLAIMS))
+        return next(finding for finding in self.findings if finding.property == name)
+
+    def summary(self) -> str:
+        verdicts = [finding.verdict for finding in self.findings]
+        counts = {verdict: verdicts.count(verdict) for verdict in MARKS}
+        parts = [f"{counts.pop('passed')} passed"]
+        for verdict, count in counts.items():
+            plural = "s" if count > 1 and verdict != "not offered" else ""
+            parts += [f"{count} {verdict}{plural}"] * (count > 0)
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"Report({self.summary()})"
+
+    def __str__(self) -> str:
+        width = max(map(len, CLAIMS))
+        lines = []
+        for finding in self.findings:
+            name, offered = finding.property, finding.verdict != "not offered"
+            says = CLAIMS[name] if offered else finding.what
+            lines.append(f"{MARKS[finding.verdict]:<5}  {name:<{width}}  {says}")
+            if finding.verdict in ("fault", "note"):
+                lines += [f"{'':7}{text}" for text in (finding.what, finding.advice)]
+        return "\n".join([*lines, self.summary()])
+
+
+def listed(names: Sequence[str]) -> str:
+    """Three names at most: "a, b, c and 5 more"."""
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + rest
