@@ -87,7 +87,7 @@ def test_intervals_are_drawn_as_they_are_said():
     assert bars.get_ydata().tolist() == [2.0, 4.0]
     low, high = (cap.get_ydata()[0] for cap in caps)
     assert (low, high) == pytest.approx(interval(runs[0])[1:])
-    assert "left, a: 2 (-0.48 to 4.5) at 5, 4 (4 to 4) at 5000" in picture.words
+    assert "left, a: 2 (-0.484 to 4.48) at 5, 4 (4 to 4) at 5000" in picture.words
     with pytest.raises(ValueError, match="a: expected 1 lists, got 2"):
         plots.intervals({"": {"a": runs}}, [5], xlabel="", ylabel="")
 

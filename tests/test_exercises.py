@@ -6,7 +6,9 @@ import re
 import pytest
 import torch
 
+from unmasked.claims.intervals import difference, interval
 from unmasked.exercises import CHECKS, check
+from unmasked.exercises.bugs import copied_pairs
 from unmasked.exercises.translating import common, once
 from unmasked.masks import causal_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
@@ -24,6 +26,15 @@ def search(chances, end, limit, width):
             longer += [((*words, word), p * q) for word, q in options.items()] or [(words, p)]
         beam = sorted(longer, key=lambda item: item[1], reverse=True)[:width]
     return beam[0][0]
+
+
+def leak(forward, target, places):
+    """Whether an exchange of the word at one of these places moves an output before it."""
+    changed = [target.index_fill(1, torch.tensor([place]), 9) for place in places]
+    return any(
+        not torch.equal(forward(other)[:, :place], forward(target)[:, :place])
+        for place, other in zip(places, changed, strict=True)
+    )
 
 
 RIGHT = {
@@ -67,6 +78,12 @@ RIGHT = {
         sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
     ),
     "gpu 3": rounded,
+    "claims 1": lambda a, b: difference(a, b).low,
+    "claims 2": lambda width, hidden: 4 * hidden * (width + hidden + 2),
+    "claims 3": lambda words, kernel: math.ceil((words - 1) / (kernel - 1)),
+    "bugs 1": 1.2,
+    "bugs 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
+    "bugs 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
     "encoder 1": 1.41,
     "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
     "encoder 3": lambda x, f, norm, pre: [norm(x + f(x)), x + f(norm(x))][pre],
@@ -163,6 +180,36 @@ WRONG = {
         (lambda x, bits: x.bfloat16().float(), r"shorten\(x, 10\), divided by x, holds"),
         (lambda x, bits: (x * 2**bits).round() / 2**bits, "holds 1.0, not 1.00"),
         (lambda x, bits: x[:2], "has shape"),
+    ],
+    "claims 1": [
+        (lambda a, b: difference(a, b).mean, r"is too high. That was sure_gain\(\[0.31"),
+        (lambda a, b: interval(a).low - interval(b).high, r"too low. That was sure_gain\("),
+    ],
+    "claims 2": [
+        (lambda width, hidden: 4 * hidden * (width + hidden), r"low. That was parameters\(64, 64"),
+        (lambda width, hidden: 8 * hidden * (hidden + 1), r"high. That was parameters\(3, 5\)"),
+    ],
+    "claims 3": [
+        (lambda words, kernel: math.ceil(words / kernel), r"low. That was layers\(10, 3\)"),
+        (lambda words, kernel: words - 1, r"high. That was layers\(10, 3\)"),
+    ],
+    "bugs 1": [(3.0, "3.0 is too high"), (0.4, "0.4 is too low")],
+    "bugs 2": [
+        (lambda forward, target: False, "outputs see 'everything' sees a later word"),
+        (lambda forward, target: leak(forward, target, [2, 3]), "'last word at the start'"),
+        (lambda forward, target: leak(forward, target, [4]), "'second word at the start'"),
+        (lambda forward, target: True, "outputs see 'past' sees no later word, and .* is True"),
+    ],
+    "bugs 3": [
+        (lambda module: [], r"words and copied0, copies\(...\) has \[\], where"),
+        (
+            lambda module: [("words.weight", "tied0.weight")],
+            r"with words and tied0, .* where it should have \[\]",
+        ),
+        (
+            lambda module: list(copied_pairs(module))[:1],
+            "with words and copied0 and own1 and copied2",
+        ),
     ],
     "encoder 1": [(1.22, "1.22 is too low")],
     "encoder 2": [

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import rc_context
 
 from .claims.intervals import interval
-from .picture import COLOURS, DASHES, STYLE, Picture, number, panels
+from .picture import COLOURS, DASHES, STYLE, Picture, panels
 from .plot_speed import MARKERS
 from .validation import invalid
 
@@ -42,10 +42,7 @@ def intervals(
                     axis.plot([place] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
                 axis.errorbar(at, means, reach, color=colour, marker=marker, ms=4.5, lw=1.5,
                               ls=DASHES[i % 6], capsize=3, label=name)  # fmt: skip
-                each = ", ".join(
-                    f"{number(v.mean)} ({number(v.low)} to {number(v.high)}) at {label}"
-                    for v, label in zip(found, x, strict=True)
-                )
+                each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
                 words.append(f"{title + ', ' if title else ''}{name}: {each}")
             axis.set(xlabel=xlabel, title=title, yscale="log" if log_y else "linear")
             axis.set_xticks(

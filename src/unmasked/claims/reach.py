@@ -26,8 +26,9 @@ def make(kind: str, seed: int = 0) -> nn.Module:
 def last_state(model: nn.Module, source: Tensor) -> Tensor:
     """What the encoder knows at the last word, of the words before it: [B, 64]."""
     if isinstance(model, Recurrent):  # the direction that began at the first word
-        return cast(Tensor, model.encode(source).states[:, -1, :64])
-    return cast(Transformer, model).encode(source)[:, -1]
+        return model.encode(source).states[:, -1, :64]
+    state: Tensor = cast(Transformer, model).encode(source)[:, -1]
+    return state
 
 
 def gradients(model: nn.Module, length: int, *, rows: int = 16, seed: int = 0) -> Tensor:

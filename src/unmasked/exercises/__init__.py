@@ -11,6 +11,8 @@ import torch
 from ..validation import check_choice
 from . import (
     attention,
+    bugs,
+    claims,
     decoder,
     decoding,
     encoder,
@@ -35,6 +37,8 @@ CHAPTERS = {
     "decoding": decoding,
     "translating": translating,
     "gpu": gpu,
+    "claims": claims,
+    "bugs": bugs,
 }
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function

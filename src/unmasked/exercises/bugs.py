@@ -1,0 +1,112 @@
+"""Chapter 13's exercises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .compare import same_number
+
+TARGET = [[1, 5, 3, 7, 4]]
+VOCABULARY = 10
+
+
+def diluted(answer: float) -> str | None:
+    """512 words with a mean of 3.0 in 32 rows of 40 places: the sum over all places."""
+    return same_number(answer, 3.0 * 512 / (32 * 40), 0.01)
+
+
+def past(x: Tensor) -> Tensor:
+    return x.cumsum(1)
+
+
+def everything(x: Tensor) -> Tensor:
+    return x.sum(1, keepdim=True).expand_as(x)
+
+
+def itself(x: Tensor) -> Tensor:
+    return x
+
+
+def next_word(x: Tensor) -> Tensor:
+    return x + F.pad(x[:, 1:], (0, 0, 0, 1))
+
+
+def last_word_at_the_start(x: Tensor) -> Tensor:
+    return torch.cat([x[:, :1] + x[:, -1:], x[:, 1:]], dim=1).cumsum(1)
+
+
+def second_word_at_the_start(x: Tensor) -> Tensor:
+    return torch.cat([x[:, :1] + x[:, 1:2], x[:, 1:]], dim=1)
+
+
+MODELS: tuple[tuple[Callable[[Tensor], Tensor], bool], ...] = (
+    (past, False),
+    (everything, True),
+    (itself, False),
+    (next_word, True),
+    (last_word_at_the_start, True),
+    (second_word_at_the_start, True),
+)
+
+
+def leaks(answer: Callable[[Callable[[Tensor], Tensor], Tensor], Any]) -> str | None:
+    """Whether any output depends on a later word, for models that are sums of one-hot rows."""
+    for sees, expected in MODELS:
+
+        def forward(target: Tensor, sees: Callable[[Tensor], Tensor] = sees) -> Tensor:
+            return sees(F.one_hot(target, VOCABULARY).double())
+
+        got = answer(forward, torch.tensor(TARGET))
+        if bool(got) != expected:
+            name = sees.__name__.replace("_", " ")
+            fact = "sees a later word" if expected else "sees no later word"
+            return f"not yet: a model whose outputs see {name!r} {fact}, and leaks(...) is {got}."
+    return None
+
+
+class Pairs(nn.Module):
+    """Embeddings of one shape, as told: tied, copied, or on their own; and two equal biases."""
+
+    def __init__(self, *kinds: str) -> None:
+        super().__init__()
+        self.words = nn.Embedding(6, 4)
+        for number, kind in enumerate(kinds):
+            table = nn.Embedding(6, 4)
+            if kind == "tied":
+                table.weight = self.words.weight
+            elif kind == "copied":
+                table.weight = nn.Parameter(self.words.weight.detach().clone())
+            setattr(self, f"{kind}{number}", table)
+        self.first, self.second = nn.LayerNorm(4), nn.LayerNorm(4)
+
+
+def copied_pairs(module: nn.Module) -> set[frozenset[str]]:
+    matrices = [(name, p) for name, p in module.named_parameters() if p.dim() == 2]
+    return {
+        frozenset((one, two))
+        for (one, a), (two, b) in combinations(matrices, 2)
+        if torch.equal(a, b)
+    }
+
+
+def copies(answer: Callable[[nn.Module], Iterable[tuple[str, str]]]) -> str | None:
+    """Matrices that are equal and not one."""
+    torch.manual_seed(0)
+    for kinds in (("tied",), ("copied",), ("own", "tied"), ("copied", "own", "copied")):
+        module = Pairs(*kinds)
+        got = {frozenset(pair) for pair in answer(module)}
+        expected = copied_pairs(module)
+        if got != expected:
+            made = " and ".join(["words", *(f"{kind}{n}" for n, kind in enumerate(kinds))])
+            wanted, found = (sorted(sorted(pair) for pair in pairs) for pairs in (expected, got))
+            return f"not yet: with {made}, copies(...) has {found}, where it should have {wanted}."
+    return None
+
+
+CHECKS = (diluted, leaks, copies)
