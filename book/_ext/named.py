@@ -1,0 +1,84 @@
+"""`{source}` and `{test}`: a name in a page that becomes a link to the line where it is defined.
+
+    {source}`unmasked.masks.causal_mask`, {test}`test_masks.test_causal_mask_row_by_row`
+
+Lines move with every commit, so no page holds their numbers: they are looked up when the book is
+built. A name that does not exist is an error of the build.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+
+logger = logging.getLogger(__name__)
+FOLDERS = {"source": ("src",), "test": ("tests", "tests/book")}
+
+
+def find(root: Path, kind: str, name: str) -> tuple[str, int]:
+    """The file, as seen from the root, and the line where a dotted name is defined."""
+    parts = name.split(".")
+    for folder in FOLDERS[kind]:
+        for cut in range(len(parts) - 1, 0, -1):
+            stem = "/".join([folder, *parts[:cut]])
+            for path in (f"{stem}.py", f"{stem}/__init__.py"):
+                if (root / path).is_file():
+                    return path, line_of(root / path, parts[cut:])
+    raise LookupError(f"no file for the {kind} {name!r}")
+
+
+def line_of(path: Path, names: list[str]) -> int:
+    """The line of a function, class, method, field or constant; the last one, after overloads."""
+    node: Any = ast.parse(path.read_text(encoding="utf-8"))
+    for name in names:
+        found = [inner for inner in getattr(node, "body", []) if name in defined(inner)]
+        if not found:
+            raise LookupError(f"{path.name} defines no {'.'.join(names)!r}")
+        node = found[-1]
+    return int(node.lineno)
+
+
+def defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def breakable(name: str) -> nodes.literal:
+    """Code that a narrow column may break after a dot or an underscore, and before a capital."""
+    first, *others = re.split(r"(?<=[._])|(?<=[a-z])(?=[A-Z])", name)
+    shown = nodes.literal("", first)
+    for part in others:
+        shown += [nodes.raw("", "<wbr>", format="html"), nodes.Text(part)]
+    return shown
+
+
+class Named(SphinxRole):
+    """Shown without what all names have in common: the package, or the file of the tests."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        shown = self.text.split(".", 1)[-1]
+        try:
+            path, line = find(Path(self.env.srcdir), self.name, self.text)
+        except LookupError as error:
+            logger.warning("%s", error, location=self.get_location())
+            return [nodes.literal("", shown)], []
+        self.env.note_dependency(str(Path(self.env.srcdir, path)))
+        options = self.config.html_theme_options
+        folder = f"{options['repository_url']}/blob/{options['repository_branch']}"
+        address = f"{folder}/{path}#L{line}"
+        return [nodes.reference("", "", breakable(shown), refuri=address)], []
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    for kind in FOLDERS:
+        app.add_role(kind, Named())
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
