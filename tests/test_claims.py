@@ -352,7 +352,7 @@ def test_verdict_by_length(seconds, word):
 
 
 @pytest.mark.parametrize(
-    ("right", "word"), [((0.2, 0.5, 0.9), YES), ((0.2, 0.9, 0.9), PARTLY), ((0.9, 0.5, 0.2), NO)]
+    ("right", "word"), [((0.2, 0.5, 0.9), YES), ((0.2, 0.88, 0.9), PARTLY), ((0.9, 0.5, 0.2), NO)]
 )
 def test_verdict_copying(right, word):
     rows = [made(r, letters=9, model=m) for r, m in zip(right, copying.MODELS, strict=True)]

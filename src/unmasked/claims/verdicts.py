@@ -54,7 +54,7 @@ def copying(rows: Rows) -> Verdict:
     reason += f"the Transformer {shares[2]}"
     if not above(transformer, alone):
         return Verdict(NO, reason)
-    if above(transformer, attending):
+    if means[1] - means[0] < 0.9 * (means[2] - means[0]):  # attention alone leaves a tenth open
         return Verdict(YES, reason)
     return Verdict(PARTLY, f"{reason}; attention is what it takes, in either model")
 
