@@ -285,7 +285,8 @@ def test_an_experiment_gives_what_its_verdict_reads(name):
     rows = json.loads(json.dumps(list(EXPERIMENTS[name](**SMALL[name]))))
     verdict = verdicts.VERDICTS[name](rows)
     assert verdict.word in (YES, PARTLY, NO)
-    assert str(verdict).startswith(f"{verdict.word}: ")
+    assert str(verdict).startswith(f"{verdict.word}:\n")
+    assert " ".join(str(verdict).split("\n")[1:]) == verdict.reason
     if "seeds" in SMALL[name]:
         assert all(len(each["trials"]) == 2 for each in rows)
 

@@ -36,7 +36,7 @@ def intervals(
                 found = [interval(values) for values in runs]
                 means = [each.mean for each in found]
                 reach = [each.high - each.mean for each in found]
-                at = places + 0.12 * (i - (len(lines) - 1) / 2)  # beside each other
+                at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
                 colour, marker = COLOURS[i % 6], MARKERS[i % 6]
                 for place, values in zip(at, runs, strict=True):
                     axis.plot([place] * len(values), values, ".", color=colour, alpha=0.35, ms=4)

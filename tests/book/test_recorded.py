@@ -5,6 +5,8 @@ import json
 from pages import ROOT, prose
 
 from unmasked import recorded
+from unmasked.claims.intervals import difference, interval
+from unmasked.claims.rows import row, trials
 
 
 def test_the_table_of_chapter_3_is_that_of_the_recorded_run():
@@ -63,3 +65,51 @@ def test_the_speed_named_in_chapter_6_is_that_of_the_recorded_run():
     ]
     assert f"{goal['measured']:.2f} times as fast" in prose("06_decoder")
     assert result["machine"]["date"] in prose("06_decoder")
+
+
+def test_the_numbers_in_chapter_12_are_those_of_the_recorded_runs():
+    text = prose("12_claims")
+    rows = {
+        name: recorded(f"claim-{name}")["rows"]
+        for name in ("copying", "small-data", "root-of-width", "positions", "warm-up", "by-length")
+    }
+
+    def right(norm, warmup, rate):
+        found = trials(rows["warm-up"], "right", norm=norm, warmup=warmup, rate=rate)
+        return 100 * interval(found).mean
+
+    costs = {norm: right(norm, 1, 1e-3) - right(norm, 100, 1e-3) for norm in ("post", "pre")}
+    assert f"it costs post-norm {costs['post']:.0f} points and pre-norm {costs['pre']:.1f}" in text
+    for rate in (1e-3, 3e-3, 1e-2):
+        assert all(right("pre", warmup, rate) > right("post", warmup, rate) for warmup in (1, 100))
+    learned, computed = (
+        interval(trials(rows["positions"], "surprise", variation=v)).mean
+        for v in ("learned", "sinusoidal")
+    )
+    assert 1.3 < learned / computed < 1.37
+    assert "a table is a third more surprised" in text
+    sizes = [each["parameters"] for each in rows["small-data"]]
+    assert (round(min(sizes), -3), round(max(sizes), -3)) == (287_000, 291_000)
+    assert "parameters (287,000 to 291,000)" in text
+    rates = {w: row(rows["root-of-width"], width=w, kind="not divided")["rate"] for w in (64, 256)}
+    assert set(rates.values()) == {1e-3}
+    assert "the lower of our two rates at 64 and at 256" in text
+    gap = difference(
+        *(
+            trials(rows["copying"], "right", letters=64, model=m)
+            for m in ("Transformer", "LSTM with attention")
+        )
+    )
+    assert 0.003 < gap.mean < 0.0037
+    assert "remaining lead, a third of a point" in text
+    leads = [
+        row(rows["by-length"], threads=2, length=n, model="LSTM with attention")["seconds"]
+        / row(rows["by-length"], threads=2, length=n, model="Transformer")["seconds"]
+        for n in (16, 64, 128, 256, 512, 1024, 2048)
+    ]
+    assert max(leads) < 1
+    assert leads[0] < leads[1]
+    assert leads[2:] == sorted(leads[2:], reverse=True)
+    seconds = json.loads((ROOT / "benchmarks/results/cpu.json").read_text())["scaling"]["seconds"]
+    explicit, fused = (seconds[kind][1] / seconds[kind][0] for kind in ("explicit", "fused"))
+    assert f"{explicit:.1f} times as much written down and {fused:.1f} times fused" in text

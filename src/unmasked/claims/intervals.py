@@ -41,5 +41,5 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Interval:
 
 
 def above(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether a is larger than b beyond doubt: all of the interval of a - b is above zero."""
+    """Whether a is clearly larger than b: all of the interval of a - b is above zero."""
     return difference(a, b).low > 0

@@ -6,6 +6,7 @@ A difference counts if its 95 % interval, over the seeds, leaves out zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from textwrap import fill
 from typing import NamedTuple
 
 from ..work import exponent
@@ -24,7 +25,7 @@ class Verdict(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.word}: {self.reason}"
+        return f"{self.word}:\n{fill(self.reason, 80)}"
 
 
 def by_length(rows: Rows) -> Verdict:
@@ -93,7 +94,7 @@ def root_of_width(rows: Rows) -> Verdict:
         return Verdict(NO, reason)
     if sure == widths and gains[widths[-1]].mean > gains[widths[0]].mean:
         return Verdict(YES, reason)
-    return Verdict(PARTLY, f"{reason}; not in every case beyond doubt")
+    return Verdict(PARTLY, f"{reason}; not clearly in every case")
 
 
 def heads(rows: Rows) -> Verdict:
@@ -102,7 +103,7 @@ def heads(rows: Rows) -> Verdict:
     others = [name for name in options(rows, "variation") if name != "1 head"]
     gains = {name: difference(one, trials(rows, "surprise", variation=name)) for name in others}
     better = [name for name in others if gains[name].low > 0]
-    reason = f"{', '.join(better) or 'none'} foresee more than one head, beyond doubt"
+    reason = f"{', '.join(better) or 'none'} foresee more than one head, clearly"
     if not better:
         return Verdict(NO, reason)
     return Verdict(YES if better == others else PARTLY, reason)
