@@ -35,8 +35,8 @@ def by_length(rows: Rows) -> Verdict:
             for n in lengths for model in RACERS}  # fmt: skip
     ratios = {n: took[n, RACERS[0]] / took[n, RACERS[1]] for n in lengths}
     faster = [n for n in lengths if ratios[n] > 1]
-    ends = " and ".join(f"{ratios[n]:.2f} times at {n:,} words" for n in (lengths[0], lengths[-1]))
-    reason = f"the LSTM's step takes the Transformer's time {ends}"
+    ends = " and ".join(f"{ratios[n]:.2f} at {n:,} words" for n in (lengths[0], lengths[-1]))
+    reason = f"the LSTM's time over the Transformer's is {ends}"
     if not faster:
         return Verdict(NO, reason)
     if len(faster) == len(lengths):
