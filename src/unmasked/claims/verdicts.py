@@ -6,10 +6,12 @@ A difference counts if its 95 % interval, over the seeds, leaves out zero.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import fmean
 from textwrap import fill
 from typing import NamedTuple
 
 from ..work import exponent
+from .beyond import TRAINED
 from .by_length import MODELS as RACERS
 from .copying import MODELS as COPIERS
 from .intervals import above, difference
@@ -17,6 +19,7 @@ from .root_of_width import KINDS as DIVIDED
 from .rows import Rows, options, row, trials
 from .sentences import LONG, SHORT
 
+_, LONGEST = TRAINED  # letters of a word
 YES, PARTLY, NO = "confirmed", "confirmed with a condition", "not confirmed"
 
 
@@ -49,7 +52,7 @@ def copying(rows: Rows) -> Verdict:
     """A short way between any two words: what is far away is learnt more easily."""
     n = options(rows, "letters")[-1]
     alone, attending, transformer = (trials(rows, "right", letters=n, model=m) for m in COPIERS)
-    means = [100 * difference(a, [0.0] * len(a)).mean for a in (alone, attending, transformer)]
+    means = [100 * fmean(right) for right in (alone, attending, transformer)]
     shares = [f"{mean:.0f} %" for mean in means]
     reason = f"at {n} letters the LSTM has {shares[0]} right, with attention {shares[1]}, "
     reason += f"the Transformer {shares[2]}"
@@ -118,13 +121,15 @@ def positions(rows: Rows) -> Verdict:
 
 def beyond(rows: Rows) -> Verdict:
     """Sinusoids allow for longer sequences than were trained."""
-    lengths = options(rows, "positions") and rows[0]["lengths"]
+    lengths = rows[0]["lengths"]
     found = {r["positions"]: list(zip(*r["trials"], strict=True)) for r in rows}
-    longer = [i for i, n in enumerate(lengths) if n > 9]
+    longer = [i for i, n in enumerate(lengths) if n > LONGEST]
     reach = [lengths[i] for i in longer if above(found["sinusoidal"][i], found["learned"][i])]
     first = longer[0]
-    shares = [100 * sum(found[k][first]) / len(found[k][first]) for k in ("sinusoidal", "learned")]
-    reason = f"at {lengths[first]} letters, where 9 were trained, {shares[0]:.0f} % are right "
+    shares = [100 * fmean(found[kind][first]) for kind in ("sinusoidal", "learned")]
+    reason = (
+        f"at {lengths[first]} letters, where {LONGEST} were trained, {shares[0]:.0f} % are right "
+    )
     reason += f"with sinusoids and {shares[1]:.0f} % with a table"
     if not reach:
         return Verdict(NO, reason)
