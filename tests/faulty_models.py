@@ -482,6 +482,19 @@ class ADecoderThatLooksAtItsOwnWordOnly(Healthy):
         return torch.eye(n, dtype=torch.bool)
 
 
+class Forgetful(Layer):
+    def forward(self, x, past, mask, memory=None, memory_mask=None):
+        x = self.norms[0](x + self.own(x, past, mask))
+        if self.across is not None:
+            x = self.norms[2](self.across(x, memory, memory_mask))
+        return self.norms[1](x + self.feed_forward(x))
+
+
+@faulty("own words")
+class CrossAttentionWithoutItsResidual(Healthy):  # erratum 23
+    layer = Forgetful
+
+
 class Blind(Layer):
     def forward(self, x, past, mask, memory=None, memory_mask=None):
         x = self.norms[0](x + self.own(x, past, mask))

@@ -13,7 +13,7 @@ from torch import nn
 from helpers import VOCABULARY, difference, ragged, small_config, small_model
 from unmasked import LayerConfig, MultiHeadAttention, Transformer
 from unmasked.attention import attention, masked_softmax
-from unmasked.decoder import Decoder, DecoderLayer
+from unmasked.decoder import Decoder, DecoderLayer, DecoderState
 from unmasked.feed_forward import FeedForward
 from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, from_ones, padding_mask
@@ -61,6 +61,8 @@ def test_erratum_02_the_scale_follows_the_width_of_the_heads():
 
     check(attention)
     caught(check, faulty)
+    with pytest.raises(TabError):  # its __init__ mixes tabs and blanks
+        compile("def init(d_k):\n\tk = 1\n        return k\n", "erratum", "exec")
 
 
 def test_erratum_03_the_causal_mask_is_boolean_and_made_where_it_is_used():
@@ -205,17 +207,18 @@ def test_erratum_09_a_convolution_of_width_one_is_the_linear_layer():
     check(conv)
 
 
-def test_erratum_10_neither_exp_of_log_nor_power_is_exact_in_float32():
+@pytest.mark.parametrize("width", [32, 96, 300, 512, 768, 1024])
+def test_erratum_10_neither_exp_of_log_nor_power_is_exact_in_float32(width):
     """The claim is that exp(-log) is the more accurate: in float32 it is the less accurate one."""
-    index = torch.arange(0, 512, 2)
-    exact = 10000.0 ** (-index.double() / 512)
-    power = 10000.0 ** (-index.float() / 512)
-    exp_log = torch.exp(index.float() * (-torch.log(torch.tensor(10000.0)) / 512))
+    index = torch.arange(0, width, 2)
+    exact = 10000.0 ** (-index.double() / width)
+    power = 10000.0 ** (-index.float() / width)
+    exp_log = torch.exp(index.float() * (-torch.log(torch.tensor(10000.0)) / width))
 
     def check(rates):
         assert ((rates.double() - exact) / exact).abs().max() < 1e-10
 
-    check(frequencies(512))
+    check(frequencies(width))
     caught(check, power)
     caught(check, exp_log)
     errors = [float(((rates - exact) / exact).abs().max()) for rates in (power, exp_log)]
@@ -346,6 +349,22 @@ def test_erratum_18_a_decoder_is_a_module():
     caught(check, faulty)
     with pytest.raises(SyntaxError):  # as it stands there
         compile("def Decoder(nn.Module): ...", "erratum", "exec")
+
+
+def test_erratum_18_the_first_word_has_keys_too():
+    decoder = Decoder(LayerConfig(d_model=8, n_heads=2), 1).eval()
+    memory, word = torch.randn(1, 2, 8), torch.randn(1, 1, 8)
+
+    def check(step):
+        assert step(word).shape == (1, 1, 8)
+
+    def faulty(x, past=None):
+        if past is not None:
+            keys = torch.cat([past, x], dim=1)
+        return keys
+
+    check(lambda x: decoder(x, memory, state=DecoderState(1)))
+    caught(check, faulty, UnboundLocalError)
 
 
 def test_erratum_18_the_future_is_hidden_outside_of_training_too():

@@ -136,11 +136,15 @@ class Probe:
 
     # --- What is asked about more than once -----------------------------------------------------
 
-    def influence(self, side: int) -> Tensor:
-        """How far the change of each word moves each output: [S, T] for side 0, [T, T] for 1."""
-        base, moved = self(self.source, self.target), []
-        for place in range((SOURCE, TARGET)[side]):
-            source, target = question = self.source.clone(), self.target.clone()
+    def influence(self, side: int, length: int = SOURCE) -> Tensor:
+        """How far the change of each word moves each output: [S, T] for side 0, [T, T] for 1.
+
+        Of the source so many words are given.
+        """
+        sentences = self.source[:, :length], self.target
+        base, moved = self(*sentences), []
+        for place in range(sentences[side].shape[1]):
+            source, target = question = [tokens.clone() for tokens in sentences]
             words = question[side][:, place]
             words.copy_(self.words[side].others(words))
             moved.append(apart(self(source, target), base).amax(0))

@@ -46,9 +46,11 @@ def causality(probe: Probe) -> Finding:
     return Finding("causality", "passed", "no later word moves an output")
 
 
-def reaches(probe: Probe, name: str, side: int, should: Tensor, fix: str) -> Finding:
-    """Whether each word moves each output that it should."""
-    moved, word = probe.influences[side], ("source", "target")[side]
+def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Finding:
+    """Whether each word moves each output that it should; of the target, those from it on."""
+    should = torch.ones_like(moved).bool()
+    if word == "target":
+        should = should.triu()
     silent, hardly = (pairs((moved <= limit) & should) for limit in (0.0, probe.scale.hardly))
     if not hardly:
         what = f"each {word} word moves each of its outputs by {float(moved[should].min()):.2g}"
@@ -64,10 +66,16 @@ def reaches(probe: Probe, name: str, side: int, should: Tensor, fix: str) -> Fin
 
 
 def own_words(probe: Probe) -> Finding:
-    """The residual passes a word on even where attention leaves it out: that is a note."""
-    should = torch.ones_like(probe.influences[1]).triu().bool()
+    """The residual passes a word on even where attention leaves it out: that is a note.
+
+    A source of one word leaves cross-attention no choice: what it says is always the same.
+    """
     fix = "look for a mask that hides too much, or a target that is shifted twice"
-    finding = reaches(probe, "own words", 1, should, fix)
+    finding = reaches(probe, "own words", "target", probe.influences[1], fix)
+    with contextlib.suppress(RefusedError):
+        if finding.verdict == "passed":
+            fix = "with a source of one word: has the cross-attention its residual?"
+            finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
     for module, read in rows(probe, 1) if finding.verdict == "passed" else []:
         for output in range(1, len(read)):  # the first output may have no choice
             if read[:, output].any() and not read[output, output]:
@@ -79,9 +87,8 @@ def own_words(probe: Probe) -> Finding:
 
 def source(probe: Probe) -> Finding:
     """Every word, and every row of the memory: one row of it alone may know all words."""
-    should = torch.ones_like(probe.influences[0]).bool()
     fix = "is there cross-attention, and are its keys and values the memory?"
-    finding = reaches(probe, "source", 0, should, fix)
+    finding = reaches(probe, "source", "source", probe.influences[0], fix)
     for module, read in rows(probe, 0) if finding.verdict == "passed" else []:
         partly = read.any(0) & read.any(1, keepdim=True) & ~read
         if partly.any():
