@@ -1,5 +1,6 @@
 """What several test files need: small models, ragged batches, and both sides of a comparison."""
 
+from collections.abc import Mapping
 from functools import cache
 
 import torch
@@ -65,3 +66,15 @@ def as_target(source: Tensor) -> Tensor:
     target[:, 0] = BOS
     target[torch.arange(len(source)), (source != 0).sum(1) + 1] = EOS
     return target
+
+
+def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
+    """To the last bit."""
+    return a.keys() == b.keys() and all(same_bits(a[name], b[name]) for name in a)
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    if (a.dtype, a.shape) != (b.dtype, b.shape):
+        return False
+    bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
+    return torch.equal(*bits)

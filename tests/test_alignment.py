@@ -68,6 +68,15 @@ def test_nothing_to_align_is_refused():
 # --- Words in pieces --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "got"),
+    [([[1, 2], []], [[3], [4]], "2 and 2, 1 empty"), ([[1, 2]], [[3], [4]], "1 and 2, 0 empty")],
+)
+def test_sentences_without_another_side_are_refused(source, target, got):
+    with pytest.raises(ValueError, match=f"target: expected as many .* got {got}; leave out"):
+        align(source, target)
+
+
 def test_each_piece_belongs_to_its_word():
     pieces = ["▁ein", "▁eis", "ver", "käufer", ",", "▁", "x", "▁geht", "."]
     assert word_of_each(pieces, ["ein", "eisverkäufer", ",", "x", "geht", "."]) == [

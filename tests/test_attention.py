@@ -266,3 +266,12 @@ def test_short_rows_of_bfloat16_are_computed_in_float32_where_a_gradient_is_want
     long = torch.randn(1, 1, 257, 4, dtype=torch.bfloat16, requires_grad=True)
     attention(long, long, long)
     assert seen[-1] == torch.bfloat16
+
+
+def test_one_query_for_a_batch_of_keys_may_have_a_mask_for_each():
+    query, key = torch.randn(1, 4, 2, 8), torch.randn(3, 4, 5, 8)
+    mask = length_mask(torch.tensor([5, 3, 1]), 5)
+    fused = attention(query, key, key, mask)
+    explicit, _ = attention(query, key, key, mask, need_weights=True)
+    assert fused.shape == (3, 4, 2, 8)
+    assert difference(fused, explicit) < 1e-6

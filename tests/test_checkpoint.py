@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 import torch
 
+from helpers import same_tensors
 from small_training import RECIPE, quiet, small, small_corpus
 from unmasked.data.corpus import Corpus
 from unmasked.training import Recipe, checkpoint
-from unmasked.weights import same_tensors, tensors_of
+from unmasked.weights import tensors_of
 
 CRASHES = Path(__file__).with_name("crashes.py")
 

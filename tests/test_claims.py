@@ -406,6 +406,8 @@ def test_verdict_beyond(shares, word):
         {"positions": "learned", "lengths": [9, 10, 11], "trials": [[1.0, 0.0, 0.0]] * 3},
     ]  # fmt: skip
     assert judged("beyond", rows) == word
+    reason = verdicts.beyond(rows).reason
+    assert ("no clear difference at 11 letters" in reason) == (word == PARTLY)
 
 
 @pytest.mark.parametrize(

@@ -377,6 +377,19 @@ def test_an_evaluation_counts_and_says_what_it_left_out(command, run):
     )
 
 
+def test_an_evaluation_passes_beam_and_length_penalty_on(command, run, monkeypatch):
+    given = []
+
+    def translate(_, sentences, **options):
+        given.append(options)
+        return list(sentences)
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    options = ("--sentences", 60, "--beam", 4, "--length-penalty", 5, "--device", "cpu")
+    assert command("evaluate", "--model", run, *options).status == 0
+    assert given == [{"beam_size": 4, "length_penalty": 5.0, "progress": True}]
+
+
 def knowing(pairs, folder):
     """A model, not trained, that knows the words of these pairs."""
     words = [Words.of(pair[side] for pair in pairs) for side in (0, 1)]

@@ -3,12 +3,14 @@
 import math
 import re
 
+import numpy as np
 import pytest
 import torch
 
 from unmasked.claims.intervals import difference, interval
 from unmasked.exercises import CHECKS, check
 from unmasked.exercises.bugs import copied_pairs
+from unmasked.exercises.compare import same_number
 from unmasked.exercises.translating import common, once
 from unmasked.masks import causal_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
@@ -269,6 +271,18 @@ def test_no_answer_is_not_a_wrong_one(exercise, answer, capsys):
 def test_a_tensor_of_one_number_is_a_number(capsys):
     check("positions 1", 2 * torch.pi / frequencies(512)[-1])
     assert "right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [np.int64(27), np.float32(27)])
+def test_a_number_of_numpy_is_a_number(number):
+    assert same_number(number, 27.0) is None
+    assert "too high" in same_number(number, 26.0)
+
+
+@pytest.mark.parametrize("exercise", [name for name, right in RIGHT.items() if not callable(right)])
+def test_not_a_number_is_not_right(exercise, capsys):
+    check(exercise, math.nan)
+    assert capsys.readouterr().out.startswith(f"Exercise {exercise}: not yet: this is not a number")
 
 
 def test_checking_leaves_the_random_numbers_alone():

@@ -17,6 +17,12 @@ def batch():
     return ragged([7, 4, 1]), as_target(ragged([2, 5, 3]))
 
 
+def test_padding_that_a_target_begins_with_is_refused_by_the_packed_way():
+    target = torch.tensor([[0, 1, 5, 2], [1, 3, 4, 2]])
+    with pytest.raises(ValueError, match="its real labels first in every row"):
+        translation_loss(small_model(), ragged([4, 3]), target, packed=True)
+
+
 def test_a_layout_leads_there_and_back():
     real = torch.tensor([[True, True, False], [False, True, True]])
     x = torch.randn(2, 3, 4)

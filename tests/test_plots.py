@@ -1,6 +1,7 @@
 """What is drawn: the colours, arrays and lines in the axes, and the words that go with them."""
 
 import io
+import math
 
 import numpy as np
 import pytest
@@ -194,6 +195,12 @@ def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
 def test_what_cannot_be_drawn_is_refused(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+@pytest.mark.parametrize("value", [0.0, math.nan])
+def test_a_matrix_of_zeros_or_without_any_number_is_drawn(value):
+    picture = plots.matrices({"": np.full((2, 2), value)}, numbers=True, signed=True)
+    assert [text.get_text() for text in picture.figure.axes[0].texts] == [f"{value:.2f}"] * 4
 
 
 def test_numbers_in_words_have_two_digits_that_count():

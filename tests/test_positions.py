@@ -79,3 +79,9 @@ def test_why_the_table_is_computed_in_float64():
     error = (single.double() - exact).abs().max()
     assert 0.0004 < error < 0.0006
     assert torch.equal(sinusoids(position, 1, 512)[0, 0::2], exact.sin())
+
+
+def test_an_empty_table_is_filled_again_wherever_it_is_made():
+    positions = SinusoidalPositions(6, max_len=9)
+    positions.to_empty(device="cpu")
+    assert torch.equal(positions.table, SinusoidalPositions(6, max_len=9).table)

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import side_by_side
-from helpers import difference
+from helpers import difference, same_tensors
 from unmasked.training import processes
-from unmasked.weights import read_tensors, same_tensors, tensors_of
+from unmasked.weights import read_tensors, tensors_of
 
 SCRIPT = Path(side_by_side.__file__)
 ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -77,6 +77,7 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch):
     called = []
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setattr(torch.cuda, "set_device", called.append)
     for name in ("init_process_group", "destroy_process_group"):
         monkeypatch.setattr(torch.distributed, name, lambda *kind: called.append(kind))
@@ -85,6 +86,32 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch):
         assert (group.rank, group.count, group.device) == (3, 4, torch.device("cuda:3"))
         assert not group.first
     assert called == [torch.device("cuda:3"), ("nccl",), ()]
+
+
+@pytest.mark.parametrize("number", ["1", None])
+def test_more_processes_than_gpus_are_refused(number, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    if number is None:
+        monkeypatch.delenv("LOCAL_RANK", raising=False)
+    else:
+        monkeypatch.setenv("LOCAL_RANK", number)
+    with (
+        pytest.raises(ValueError, match="LOCAL_RANK: expected a number below 1, set by torchrun"),
+        processes("cuda"),
+    ):
+        pass
+
+
+def test_several_processes_without_a_gpu_share_the_processor(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    called = []
+    for name in ("init_process_group", "destroy_process_group"):
+        monkeypatch.setattr(torch.distributed, name, lambda *kind: called.append(kind))
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    with processes("mps") as group:
+        assert group.device == torch.device("cpu")
+    assert called == [("gloo",), ()]
 
 
 def test_alone():

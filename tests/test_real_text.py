@@ -86,6 +86,8 @@ def test_a_model_in_subwords_comes_back_from_its_folder(tmp_path, call):
     assert made.source is made.target
     assert made.languages == ("en", "de")
     assert made.about["machine"]["torch"] == torch.__version__
+    short = {"recipe": {"data": {"name": "multi30k"}}}  # its defaults
+    assert Translator(made.model, made.source, made.target, short).languages == ("de", "en")
     made.save(tmp_path / "half", dtype=torch.float16)
     half = read_tensors(tmp_path / "half" / WEIGHTS)
     for name, tensor in read_tensors(tmp_path / "run" / WEIGHTS).items():

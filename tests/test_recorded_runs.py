@@ -37,8 +37,8 @@ def test_the_machine_is_this_one():
 
 
 def test_a_gpu_is_named_instead_of_the_processor(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
-    assert hardware.machine("cuda")["processor"] == "a GPU"
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"the GPU of {device}")
+    assert hardware.machine("cuda:1")["processor"] == "the GPU of cuda:1"
 
 
 def test_a_system_that_does_not_list_its_processors(monkeypatch, tmp_path):

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn import functional as F
 
 from helpers import DEVICES, VOCABULARY, as_target, copier, difference, ragged, small_model
 from unmasked import PRESETS, search
@@ -203,6 +204,25 @@ def test_the_default_limit_is_the_papers():
     with torch.no_grad():
         learned.generator.bias[EOS] = -1e6
     assert greedy(learned, ragged([3])).shape == (1, 11)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("drop", [True, False])
+def test_the_limit_of_a_sentence_does_not_depend_on_its_neighbours(width, drop):
+    """Of a model that never ends; the batch's padding counts for nobody either."""
+    model = untrained()
+    with torch.no_grad():
+        model.generator.bias[EOS] = -1e6
+
+    def found(source):
+        if width == 1:
+            return strip(greedy(model, source, drop_finished=drop))
+        return strip(beam(model, source, width, n_best=2, use_cache=drop).tokens.flatten(0, 1))
+
+    source = ragged(LENGTHS)
+    together = found(F.pad(source, (0, 3)))
+    assert together == [written for row in source for written in found(row[row != PADDING][None])]
+    assert [len(w) for w in together[:: min(width, 2)]] == [n + EXTRA_LENGTH for n in LENGTHS]
 
 
 def test_results_can_be_used_in_training_afterwards():

@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 import unmasked
+from unmasked.data.phrasebook import pairs
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.transformer import Embedding
 
@@ -27,3 +28,16 @@ def test_a_method_begins_at_the_margin():
 def test_what_has_no_source_is_refused():
     with pytest.raises(ValueError, match=r"show: expected a function, class or method .* got int"):
         unmasked.show(3)
+
+
+def test_the_file_of_a_package_is_named():
+    shown = repr(unmasked.show(pairs))
+    assert shown.startswith("# src/unmasked/data/phrasebook/__init__.py\n\ndef pairs")
+
+
+def test_what_is_defined_elsewhere_has_its_file_and_what_was_typed_in_is_refused():
+    assert repr(unmasked.show(test_the_file_of_a_package_is_named)).startswith("# test_source.py")
+    names = {}
+    exec("def typed_in(): ...", names)
+    with pytest.raises(ValueError, match=r"show: expected .* written in Python, got function"):
+        unmasked.show(names["typed_in"])

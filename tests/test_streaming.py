@@ -5,13 +5,14 @@ from itertools import islice
 import pytest
 import torch
 
+from helpers import same_tensors
 from small_training import RECIPE, quiet, small
 from unmasked.data.corpus import Corpus, Place
 from unmasked.data.streaming import StreamedCorpus, lines
 from unmasked.data.words import Words
 from unmasked.special import BOS, EOS
 from unmasked.training.run import Run
-from unmasked.weights import same_tensors, tensors_of
+from unmasked.weights import tensors_of
 
 TEXTS = [" ".join("abcdefghijk"[i % 5 : i % 5 + 1 + i % 7]) for i in range(40)]
 PAIRS = [(text, text[::-1]) for text in TEXTS]
@@ -145,6 +146,13 @@ def test_two_files_line_by_line(tmp_path):
     for pair in (("short", "b"), ("b", "short")):
         with pytest.raises(ValueError, match="short: expected a line 2, got its end; each line"):
             list(lines(*(tmp_path / name for name in pair)))
+
+
+def test_a_carriage_return_within_a_line_ends_no_line(tmp_path):
+    (tmp_path / "a").write_bytes(b"eins\rzwei\r\ndrei\n")
+    (tmp_path / "b").write_bytes(b"one two\nthree\n")
+    found = list(lines(tmp_path / "a", tmp_path / "b"))
+    assert found == [("eins\rzwei", "one two"), ("drei", "three")]
 
 
 def test_a_stream_of_nothing_and_a_buffer_of_nothing_are_refused():

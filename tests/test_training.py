@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from helpers import difference
+from helpers import difference, same_tensors
 from small_training import RECIPE, quiet, small, small_corpus
 from unmasked.data.corpus import Corpus
 from unmasked.loss import smoothed_cross_entropy, translation_loss
@@ -15,7 +15,7 @@ from unmasked.training import Recipe, checkpoint, rate_at, train, update
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import optimizer_for
 from unmasked.training.update import Updater
-from unmasked.weights import same_tensors, tensors_of
+from unmasked.weights import tensors_of
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 

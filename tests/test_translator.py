@@ -5,6 +5,7 @@ import random
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
@@ -155,6 +156,14 @@ def test_what_is_saved_is_loaded_to_the_last_bit(tmp_path, changes):
     assert again.about == made.about
     assert not again.model.training
     assert again.translate(["a b", "c"]) == made.translate(["a b", "c"])
+
+
+def test_sizes_of_numpy_are_kept_as_numbers(tmp_path):
+    words = Words.of(["a b c"])
+    model = Transformer(small_config(source_vocab=np.int64(6), target_vocab=np.int64(6)))
+    Translator(model, words, words, {"loss": np.float32(0.5)}).save(tmp_path)
+    again = Translator.load(tmp_path)
+    assert (again.model.config.source_vocab, again.about) == (6, {"loss": 0.5})
 
 
 def test_a_folder_holds_two_files_that_whoever_reads_one_may_read(tmp_path):

@@ -4,11 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from helpers import small_model
+from helpers import same_bits, same_tensors, small_model
 from unmasked.weights import (
     read_tensors,
-    same_bits,
-    same_tensors,
     set_tensors,
     tensors_of,
     write_tensors,

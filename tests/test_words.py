@@ -12,7 +12,7 @@ WORDS = Words.of(["der hund schläft", "schläft der alte hund ?"])
 
 def test_the_special_tokens_come_first_then_the_words_in_order():
     assert WORDS.words == ["<pad>", "<bos>", "<eos>", "?", "alte", "der", "hund", "schläft"]
-    assert [WORDS.numbers[word] for word in ("<pad>", "<bos>", "<eos>")] == [PADDING, BOS, EOS]
+    assert [WORDS.words[number] for number in (PADDING, BOS, EOS)] == ["<pad>", "<bos>", "<eos>"]
     assert len(WORDS) == 8
 
 
@@ -49,6 +49,13 @@ def test_there_and_back(words):
 
 def test_a_vocabulary_can_be_made_again_from_its_words():
     assert Words(tuple(WORDS.words)).numbers == WORDS.numbers
+
+
+@pytest.mark.parametrize("word", ["<pad>", "<bos>", "<eos>"])
+def test_a_special_token_in_a_text_is_a_word_that_nobody_knows(word):
+    assert not WORDS.knows(f"der {word} hund")
+    with pytest.raises(ValueError, match=f"sentence: expected .* got '{word}'"):
+        WORDS.encode(f"der {word} hund")
 
 
 def test_an_unknown_word_is_refused():

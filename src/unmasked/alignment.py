@@ -25,6 +25,10 @@ def align(source: Sentences, target: Sentences) -> list[Links]:
     if not source:
         fix = "give the sentences of a corpus: it learns from how often words come together"
         raise invalid("source", "at least one sentence", "none", fix)
+    if len(source) != len(target) or not all(map(len, (*source, *target))):
+        got = f"{len(source)} and {len(target)}, {[*map(len, (*source, *target))].count(0)} empty"
+        fix = "leave out pairs of which one side is empty"
+        raise invalid("target", "as many sentences as sources, none of them empty", got, fix)
     forth = strongest(source, target)
     back = strongest(target, source)
     return [

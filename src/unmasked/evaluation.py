@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -49,11 +50,17 @@ def with_known_words(translator: Translator, pairs: Sequence[Pair]) -> list[Pair
 
 
 def exact(
-    translator: Translator, pairs: Sequence[Pair], beam_size: int = 1, *, progress: bool = False
+    translator: Translator,
+    pairs: Sequence[Pair],
+    beam_size: int = 1,
+    *,
+    length_penalty: float | None = None,
+    progress: bool = False,
 ) -> dict[str, Score]:
     """Sentences translated without any difference: of each construction, and of `all`."""
     german = [pair.german for pair in pairs]
-    written = translator.translate(german, beam_size=beam_size, progress=progress)
+    options: Any = {"beam_size": beam_size, "length_penalty": length_penalty}
+    written = translator.translate(german, **options, progress=progress)
     same = [text == pair.english for text, pair in zip(written, pairs, strict=True)]
     scores = {}
     for name in [*sorted({pair.construction for pair in pairs}), "all"]:

@@ -14,7 +14,7 @@ LIST = Path("/proc/cpuinfo")  # Linux only
 
 
 def processors() -> list[str]:
-    """The name of each core's processor, where the system lists them."""
+    """The name of each core's processor, where the system lists them, and as it counts them."""
     lines = LIST.read_text().splitlines() if LIST.exists() else []
     return [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
 
@@ -25,7 +25,9 @@ def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
     gpu = torch.device(device).type == "cuda"
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "processor": torch.cuda.get_device_name() if gpu else [*names, platform.processor()][0],
+        "processor": torch.cuda.get_device_name(device)
+        if gpu
+        else [*names, platform.processor()][0],
         "capability": torch.backends.cpu.get_cpu_capability(),
         "cores": len(names) or None,
         "threads": torch.get_num_threads(),

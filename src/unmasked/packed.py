@@ -64,7 +64,7 @@ def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tens
         raise invalid("target", f"a batch of {len(source)}", len(target), fix)
     if not bool((source != PADDING).any()):
         raise invalid("source", "at least one real token", "padding only", "leave the batch out")
-    if bool((real[:, 1:] & ~real[:, :-1]).any()):
+    if bool((real & (target == PADDING)).any() or (real[:, 1:] & ~real[:, :-1]).any()):
         fix = "pad on the right, or use packed=False"
         raise invalid("target", "its real labels first in every row", "padding before one", fix)
     layer: Any

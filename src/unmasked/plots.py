@@ -93,6 +93,8 @@ def matrices(
 def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
     """The lowest and highest value that is not infinite; as far from zero, if signed."""
     finite = values[np.isfinite(values)]
+    if not finite.size:
+        return 0.0, 1.0
     low, high = float(finite.min()), float(finite.max())
     far = max(-low, high)
     return (-far, far) if signed else (low, high)
@@ -100,7 +102,7 @@ def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
 
 def _write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
     for (row, column), value in np.ndenumerate(array):
-        strength = abs(value) / high if signed else (value - low) / ((high - low) or 1)
+        strength = abs(value) / (high or 1) if signed else (value - low) / ((high - low) or 1)
         colour = "white" if np.isfinite(value) and strength > 0.6 else INK
         text = f"{value:.2f}" if np.isfinite(value) else str(value).replace("inf", "∞")
         axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=8.5)

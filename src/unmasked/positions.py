@@ -56,10 +56,10 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """On its way to another precision or device the table is made anew, not rounded again."""
+        """When a model is moved, the table is made anew: not rounded twice, and never empty."""
         before = self.table
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        if (self.table.dtype, self.table.device) != (before.dtype, before.device):
+        if self.table is not before:
             self.table = sinusoids(0, len(before), self.d_model).to(self.table)
         return self
 

@@ -68,7 +68,8 @@ def greedy(
     The result has no BOS; each row ends with its EOS and then padding. With `need_weights` the
     attention maps of what was written come too.
     """
-    limit = check_search(model, source, max_new_tokens, bos, eos)
+    limits = check_search(model, source, max_new_tokens, bos, eos)
+    limit = int(limits.max())
     with evaluating(model):
         stepper = (Cached if use_cache else Recomputed)(model, source, 1, limit)
         written = torch.full((len(source), limit), PADDING, device=source.device)
@@ -79,13 +80,14 @@ def greedy(
         for time in range(limit):
             tokens = stepper.step(tokens, parents).max(-1).indices  # argmax, but vectorised
             written[rows, time] = tokens[:, 0]
-            going &= tokens[:, 0] != eos
+            going &= (tokens[:, 0] != eos) & (time + 1 < limits[rows])
             if not going.any():
                 break
             if drop_finished and worth_dropping(going):
                 stepper.keep(going)
                 rows, tokens, parents, going = (x[going] for x in (rows, tokens, parents, going))
-    written = trim(clear_after(written, eos))
+    beyond = torch.arange(limit, device=source.device) >= limits[:, None]
+    written = trim(clear_after(written, eos).masked_fill(beyond, PADDING))
     return (written, maps_of(model, source, written, bos)) if need_weights else written
 
 
@@ -107,7 +109,8 @@ def beam(
     Scores are log-probabilities divided by ((5 + length) / 6) ** length_penalty (Wu et al., 2016).
     A sentence is finished when nothing that is still written could enter its `n_best`.
     """
-    limit = check_search(model, source, max_new_tokens, bos, eos)
+    limits = check_search(model, source, max_new_tokens, bos, eos)
+    limit = int(limits.max())
     check_beam(model, beam_size, n_best, length_penalty)
     with evaluating(model):
         stepper = (Cached if use_cache else Recomputed)(model, source, beam_size, limit)
@@ -117,18 +120,20 @@ def beam(
         parents, history = torch.zeros_like(tokens), tokens.new_zeros(*tokens.shape, 0)
         totals = torch.full(tokens.shape, -torch.inf, device=source.device)
         totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
+        longest = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()]).to(totals)
         for time in range(1, limit + 1):
             logits = stepper.step(tokens, parents)
             totals, parents, tokens = extend(totals, logits, 2 * beam_size)  # best first
             history = torch.cat([take(history, parents), tokens[:, :, None]], dim=-1)
-            ends = (tokens == eos) | (time == limit)
+            last = limits[rows, None]
+            ends = ((tokens == eos) & (time < last)) | (time == last)
             ends[:, beam_size:] = False  # an end counts when it is among the best, not before
             finished.add(rows, history, totals / penalty(time, length_penalty), ends)
             totals, order = totals.masked_fill(tokens == eos, -torch.inf).topk(beam_size)
             history = take(history, order)
             tokens, parents = tokens.gather(1, order), parents.gather(1, order)
-            best_to_come = totals[:, 0] / penalty(limit, length_penalty)
-            going = finished.scores[rows, n_best - 1] < best_to_come
+            best_to_come = totals[:, 0] / longest[rows]
+            going = (finished.scores[rows, n_best - 1] < best_to_come) & (time < last[:, 0])
             if not going.any():
                 break
             if worth_dropping(going):
@@ -180,8 +185,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 def check_search(
     model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int
-) -> int:
-    """Refuses what cannot be searched; returns how many tokens may be written."""
+) -> Tensor:
+    """Refuses what cannot be searched; returns how many tokens each sentence may get: [B]."""
     check_type("model", model, Transformer)
     config = model.config
     check_tokens("source", source, config.source_vocab)
@@ -192,12 +197,12 @@ def check_search(
             raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
     most = config.max_len if config.positions == "learned" else sys.maxsize
     if max_new_tokens is None:
-        return min(source.shape[1] + EXTRA_LENGTH, most)
+        return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=most)
     check_at_least("max_new_tokens", max_new_tokens, 1)
     if max_new_tokens > most:
         fix = "there are no learned positions beyond it"
         raise invalid("max_new_tokens", f"at most max_len={most}", max_new_tokens, fix)
-    return max_new_tokens
+    return torch.full((len(source),), max_new_tokens, device=source.device)
 
 
 def check_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: float) -> None:

@@ -48,10 +48,11 @@ def beam_tree(
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
-    limit = check_search(model, source, max_new_tokens, BOS, EOS)
+    limits = check_search(model, source, max_new_tokens, BOS, EOS)
     check_beam(model, beam_size, 1, length_penalty)
     if len(source) != 1:
         raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
+    limit = int(limits)
     root = Node(BOS, 0.0, 0)
     alive, finished = [root], list[Node]()
     while alive and not settled(alive, finished, limit, length_penalty):

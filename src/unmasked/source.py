@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from .validation import invalid
+
+PACKAGE = Path(__file__).parent
 
 
 class Source:
@@ -29,11 +32,12 @@ def show(*objects: Callable[..., Any] | type) -> Source:
     for thing in objects:
         try:
             lines = inspect.getsource(thing).rstrip()
-            module = inspect.getmodule(thing)
-        except TypeError:
+            path = Path(inspect.getsourcefile(thing) or "?")
+        except (TypeError, OSError):
             fix = "name the thing itself: show(causal_mask)"
             expected = "a function, class or method written in Python"
             raise invalid("show", expected, type(thing).__name__, fix) from None
-        name = module.__name__.replace(".", "/") if module else "?"
-        blocks.append(f"# src/{name}.py\n\n{textwrap.dedent(lines)}")
+        own = path.is_relative_to(PACKAGE)
+        name = f"src/{path.relative_to(PACKAGE.parent).as_posix()}" if own else path.name
+        blocks.append(f"# {name}\n\n{textwrap.dedent(lines)}")
     return Source("\n\n\n".join(blocks))

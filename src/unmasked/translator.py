@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from tqdm import tqdm
 
 from .config import TransformerConfig
 from .data.batching import pad
-from .data.corpus import Corpus
+from .data.corpus import Corpus, framed
+from .data.sources import languages
 from .data.subwords import Subwords, Vocabulary
 from .data.words import Words
 from .files import digest, flush
 from .search import beam, greedy
-from .special import BOS, EOS
+from .special import EOS
 from .transformer import Transformer
 from .validation import check_at_least, check_type, invalid
 from .weights import read_tensors, set_tensors, tensors_of, write_tensors
@@ -66,7 +68,7 @@ class Translator:
 
     def corpus(self, pairs: Iterable[tuple[str, str]]) -> Corpus:
         """Pairs of sentences, for training."""
-        both = [(self.read(a), [BOS, *self.target.encode(b), EOS]) for a, b in pairs]
+        both = [framed(self.source, self.target, pair) for pair in pairs]
         return Corpus([source for source, _ in both], [target for _, target in both])
 
     def translate(
@@ -121,9 +123,8 @@ class Translator:
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """From which to which, if its recipe names them."""
-        data = self.about.get("recipe", {}).get("data", {})
-        return (data["source"], data["target"]) if "source" in data else None
+        """From which to which, if its recipe says so."""
+        return languages(**self.about.get("recipe", {}).get("data", {}))
 
     # --- On disk --------------------------------------------------------------------------------
 
@@ -149,7 +150,8 @@ class Translator:
             if joint:
                 files[TOKENIZER].write_text(joint.to_json() + "\n", encoding="utf-8")
             kept["sums"] = {name: digest(files[name]) for name in names[:-1]}
-            text = json.dumps(kept, indent=1, ensure_ascii=False)
+            plain = methodcaller("item")  # NumPy's numbers
+            text = json.dumps(kept, indent=1, ensure_ascii=False, default=plain)
             files[CONFIG].write_text(text + "\n", encoding="utf-8")
             shutil.copymode(files[CONFIG], files[WEIGHTS])  # else others may not read it
             for file in files.values():

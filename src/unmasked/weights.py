@@ -53,15 +53,3 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise invalid(str(path), "a safetensors file", str(error), fix) from None
     except FileNotFoundError:
         raise invalid(str(path), "a file", "none", "check the path") from None
-
-
-def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
-    """To the last bit."""
-    return a.keys() == b.keys() and all(same_bits(a[name], b[name]) for name in a)
-
-
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    if (a.dtype, a.shape) != (b.dtype, b.shape):
-        return False
-    bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
-    return torch.equal(*bits)

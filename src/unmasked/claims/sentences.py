@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from ..data.corpus import Corpus
+from ..data.corpus import Corpus, framed
 from ..data.phrasebook import Pair, pairs
 from ..data.words import Words
-from ..special import BOS, EOS
 from ..validation import check_choice
 
 SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
@@ -39,8 +38,8 @@ class Sentences:
         self.validation = Corpus(*self.encoded(known[TESTED : 2 * TESTED]))
 
     def encoded(self, chosen: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
-        return ([[*self.source.encode(pair.german), EOS] for pair in chosen],
-                [[BOS, *self.target.encode(pair.english), EOS] for pair in chosen])  # fmt: skip
+        both = [framed(self.source, self.target, pair[:2]) for pair in chosen]
+        return [source for source, _ in both], [target for _, target in both]
 
     def training(self, size: int, seed: int) -> Corpus:
         """So many pairs of the pool, others for each seed."""

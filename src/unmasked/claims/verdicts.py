@@ -135,7 +135,8 @@ def beyond(rows: Rows) -> Verdict:
         return Verdict(NO, reason)
     if len(reach) == len(longer):
         return Verdict(YES, reason)
-    return Verdict(PARTLY, f"{reason}; no difference from {max(reach) + 1} letters on")
+    others = [str(lengths[i]) for i in longer if lengths[i] not in reach]
+    return Verdict(PARTLY, f"{reason}; no clear difference at {', '.join(others)} letters")
 
 
 def warm_up(rows: Rows) -> Verdict:

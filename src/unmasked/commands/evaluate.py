@@ -42,14 +42,15 @@ def main(words: Sequence[str]) -> None:
     if languages and test != "phrasebook":
         captions(translator, test, languages, options)
     elif not languages and test == "phrasebook":
-        known_combinations(translator, options.sentences or 500, options.beam or 1)
+        known_combinations(translator, options)
     else:
         kind = "one of Multi30k's sets" if languages else "phrasebook, for a model of it"
         raise invalid("--test", kind, test, "leave it out, or take another model")
 
 
-def known_combinations(translator: Translator, count: int, beam_size: int) -> None:
-    drawn = phrasebook_test(count)
+def known_combinations(translator: Translator, options: Any) -> None:
+    """Sentences of the phrasebook that no training has seen, right to the last word."""
+    drawn = phrasebook_test(options.sentences or 500)
     pairs = with_known_words(translator, drawn)
     if not pairs:
         fix = "take more of them, or train on more sentences"
@@ -57,7 +58,8 @@ def known_combinations(translator: Translator, count: int, beam_size: int) -> No
     if len(pairs) < len(drawn):
         print(f"left out, for words that the model does not know: {len(drawn) - len(pairs)}")
     print("translated without a mistake:")
-    for name, score in exact(translator, pairs, beam_size, progress=True).items():
+    settings: Any = {"length_penalty": options.length_penalty, "progress": True}
+    for name, score in exact(translator, pairs, options.beam or 1, **settings).items():
         print(f"  {name:14} {score}")
     agreement = alignment_agreement(translator, pairs)
     print(f"last layer's strongest source word is an aligned one: {agreement}")

@@ -9,8 +9,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..special import BOS, EOS
 from ..validation import invalid
 from .batching import batches_by_tokens, pad
+from .subwords import Vocabulary
+
+Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between BOS and EOS
+
+
+def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Tokens:
+    """A pair of sentences as encoder and decoder read it."""
+    return [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1]), EOS]
 
 
 class Place(NamedTuple):

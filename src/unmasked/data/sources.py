@@ -50,6 +50,16 @@ def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list
 SOURCES: Mapping[str, Callable[..., Data]] = {"phrasebook": phrasebook, "multi30k": multi30k_data}
 
 
+def languages(name: str = "", **options: Any) -> tuple[str, str] | None:
+    """From which to which a recipe's [data] goes, where one can choose."""
+    if name not in SOURCES:
+        return None
+    asked = inspect.signature(SOURCES[name]).bind(**options)
+    asked.apply_defaults()
+    chosen = asked.arguments
+    return (chosen["source"], chosen["target"]) if "source" in chosen else None
+
+
 def load_data(name: str, **options: Any) -> Data:
     check_choice("data.name", name, tuple(SOURCES))
     known = list(inspect.signature(SOURCES[name]).parameters)

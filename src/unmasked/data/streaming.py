@@ -6,29 +6,29 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..special import BOS, EOS
 from ..validation import check_at_least, invalid
 from .batching import batches_by_tokens, pad
-from .corpus import Corpus, Place
+from .corpus import Corpus, Place, Tokens, framed
 from .subwords import Vocabulary
 
 Pairs = Iterable[tuple[str, str]]
-Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between BOS and EOS
 
 
 def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
     """The lines of two files, side by side."""
-    with Path(source).open(encoding="utf-8") as one, Path(target).open(encoding="utf-8") as other:
+    options: Any = {"encoding": "utf-8", "newline": "\n"}  # a lone \r ends no line
+    with Path(source).open(**options) as one, Path(target).open(**options) as other:
         for number, (a, b) in enumerate(zip_longest(one, other), 1):
             if a is None or b is None:
                 ended = source if a is None else target
                 fix = "each line needs its translation in the other file"
                 raise invalid(str(ended), f"a line {number}", "its end", fix)
-            yield a.rstrip("\n"), b.rstrip("\n")
+            yield a.rstrip("\r\n"), b.rstrip("\r\n")
 
 
 class StreamedCorpus:
@@ -55,9 +55,7 @@ class StreamedCorpus:
         """One pass, as tokens."""
         pairs = iter(self.read())
         while some := list(islice(pairs, self.buffer)):
-            yield [
-                ([*self.source.encode(a), EOS], [BOS, *self.target.encode(b), EOS]) for a, b in some
-            ]
+            yield [framed(self.source, self.target, pair) for pair in some]
 
     def epoch(self, epoch: int, max_tokens: int, seed: int) -> Iterator[list[Tokens]]:
         """The batches of one pass: shuffled, and of similar lengths, within each buffer."""

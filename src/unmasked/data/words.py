@@ -22,6 +22,8 @@ class Words:
             fix = "make the vocabulary with Words.of(sentences)"
             got = " ".join(self.words[: len(SPECIAL)]) or "none"
             raise invalid("words", f"{' '.join(expected)}, then each word once", got, fix)
+        for name in expected:  # written in a text it is a word like others, and unknown
+            del self.numbers[name]
 
     @classmethod
     def of(cls, sentences: Iterable[str]) -> Words:

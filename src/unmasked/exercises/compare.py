@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+
 import torch
 from torch import Tensor
 
@@ -25,8 +28,11 @@ def same_tensor(got: object, expected: Tensor, case: str) -> str | None:
 def same_number(got: object, expected: float, tolerance: float = 0.0) -> str | None:
     if isinstance(got, Tensor) and got.numel() == 1:
         got = got.item()
-    if not isinstance(got, int | float):
+    if not isinstance(got, Real):
         return f"not yet: a number is asked for, and this is a {type(got).__name__}."
-    if abs(got - expected) > tolerance * abs(expected):
-        return f"not yet: {got:,} is too {'low' if got < expected else 'high'}."
+    value = float(got)
+    if math.isnan(value):
+        return "not yet: this is not a number (NaN)."
+    if abs(value - expected) > tolerance * abs(expected):
+        return f"not yet: {got:,} is too {'low' if value < expected else 'high'}."
     return None

@@ -20,8 +20,9 @@ def fit(
 ) -> list[float]:
     """Takes one step of Adam for each batch, down the gradient of `loss(model, *batch)`.
 
-    The learning rate rises to `rate` over the first third of the steps and falls to nothing by
-    the last. Returns the loss of every step.
+    PyTorch's OneCycleLR raises the learning rate to `rate` over the first third of the steps and
+    lets it fall to nearly nothing; meanwhile Adam's memory of gradients grows shorter and longer
+    again. Returns the loss of every step.
     """
     check_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
     work: list[Any] = list(batches)

@@ -39,8 +39,9 @@ def train(
 
     Before the first step and after `every` so many, what `watch(step, model)` returns is noted
     beside loss and rate. With a `folder` the training may be killed at any moment: `resume` goes
-    on from its last checkpoint and ends with the same weights, to the last bit. At the end the
-    model holds the average of its weights, if the recipe keeps one.
+    on from its last checkpoint and ends with the same weights, to the last bit (on a CPU with as
+    many threads; some sums of a GPU have no fixed order). At the end the model holds the average
+    of its weights, if the recipe keeps one.
     """
     check_type("model", model, Transformer)
     check_type("corpus", corpus, Corpus, StreamedCorpus)

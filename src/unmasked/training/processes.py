@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, distributed
 
 from ..devices import device as best_device
+from ..validation import invalid
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,17 @@ class Processes:
         return value
 
 
+def own_gpu() -> torch.device:
+    """This process's, by its number on this machine."""
+    number, gpus = os.environ.get("LOCAL_RANK", ""), torch.cuda.device_count()
+    if not number.isdigit() or int(number) >= gpus:
+        fix = "start as many processes as there are GPUs, or choose the CPU"
+        raise invalid("LOCAL_RANK", f"a number below {gpus}, set by torchrun", number, fix)
+    chosen = torch.device("cuda", int(number))
+    torch.cuda.set_device(chosen)
+    return chosen
+
+
 @contextmanager
 def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
     """This process among those that torchrun started; alone, if it was not torchrun.
@@ -43,9 +55,7 @@ def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
         yield Processes(0, 1, chosen)
         return
     on_gpu = chosen.type == "cuda"
-    if on_gpu:
-        chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(chosen)
+    chosen = own_gpu() if on_gpu else torch.device("cpu")
     mine = not distributed.is_initialized()
     if mine:
         distributed.init_process_group("nccl" if on_gpu else "gloo")

@@ -1,4 +1,7 @@
-"""What decides how a training goes: the same recipe, data and machine give the same weights."""
+"""What decides how a training goes.
+
+The same recipe, data and processor give the same weights, with the same number of threads.
+"""
 
 from __future__ import annotations
 
