@@ -1,4 +1,4 @@
-# The commands of this project. On a fresh machine only Python 3.11+ and make are needed.
+# The commands of this project. On a fresh machine only Python 3.11+, git and make are needed.
 
 PYTHON ?= python3
 VENV := .venv

@@ -14,7 +14,7 @@ from unmasked.correspondence import pairs
 from unmasked.decoder import DecoderLayer
 from unmasked.encoder import EncoderLayer
 from unmasked.interop import from_torch, to_torch, torch_masks
-from unmasked.masks import causal_mask, length_mask
+from unmasked.masks import causal_mask, length_mask, padding_mask
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 NN_OPTIONS = [
@@ -52,9 +52,7 @@ def assert_equal_with_gradients(ours, theirs, dtype, target_embedding_inputs):
     source, target = target_embedding_inputs
     real = target != 0
     x, y = ours.source_embedding(source).detach(), ours.target_embedding(target).detach()
-    memory_mask = (source != 0)[:, None, None]
-    mask = (target != 0)[:, None, None] & causal_mask(target.shape[1])
-    our = ours.decoder(y, ours.encoder(x, mask=memory_mask), mask=mask, memory_mask=memory_mask)
+    our = ours.decode(target, ours.encode(source), source_mask=padding_mask(source))
     their = theirs(x, y, **torch_masks(source, target))
     assert difference(our[real], their[real]) < TOLERANCE[dtype]
     weights = torch.randn_like(our[real])

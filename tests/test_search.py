@@ -176,6 +176,10 @@ def test_finished_sentences_leave_the_batch(monkeypatch):
     greedy(model, source, 40)
     assert sizes[0] == 5 > sizes[-1]
     assert sizes == sorted(sizes, reverse=True)
+    sizes.clear()
+    beam(model, source, 4, 40)
+    assert sizes[0] == 5 > sizes[-1]
+    assert len(sizes) < 40
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam"])
