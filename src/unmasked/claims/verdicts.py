@@ -136,7 +136,7 @@ def beyond(rows: Rows) -> Verdict:
     if len(reach) == len(longer):
         return Verdict(YES, reason)
     others = [str(lengths[i]) for i in longer if lengths[i] not in reach]
-    return Verdict(PARTLY, f"{reason}; no clear difference at {', '.join(others)} letters")
+    return Verdict(PARTLY, f"{reason}; no clear difference at {' and '.join(others)} letters")
 
 
 def warm_up(rows: Rows) -> Verdict:
