@@ -32,11 +32,11 @@ class Stopping(Corpus):
         super().__init__(usual.source, usual.target)
         self.left = batches
 
-    def batch(self, numbers):
+    def batch(self, numbers, back):
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1
-        return super().batch(numbers)
+        return super().batch(numbers, back)
 
 
 def whole(recipe=RECIPE):

@@ -34,6 +34,16 @@ def test_labels_are_the_target_words_after_the_first():
     assert len(source) == 5
 
 
+def test_turned_back_a_batch_is_that_of_the_other_direction():
+    other = Corpus([t[1:] for t in TARGET], [[BOS, *s] for s in SOURCE])
+    for numbers in ([0], [1, 4], range(5)):
+        for mine, theirs in zip(
+            CORPUS.batch(numbers, back=True), other.batch(numbers), strict=True
+        ):
+            assert torch.equal(mine, theirs)
+        assert CORPUS.labels(numbers, back=True) == other.labels(numbers)
+
+
 def test_an_epoch_has_each_sentence_once_in_batches_that_are_not_too_large():
     batches = CORPUS.epoch(0, 8, seed=1)
     assert sorted(number for batch in batches for number in batch) == [0, 1, 2, 3, 4]

@@ -46,7 +46,10 @@ def test_with_room_for_all_it_is_the_corpus_itself():
     assert same(some(streamed(), count, seed=5), some(in_memory(), count, seed=5))
     numbers = list(range(len(PAIRS)))
     [everything] = streamed().buffers()
-    assert streamed().labels(everything) == in_memory().labels(numbers)
+    for back in (False, True):
+        assert streamed().labels(everything, back) == in_memory().labels(numbers, back)
+        batches = streamed().batch(everything, back), in_memory().batch(numbers, back)
+        assert all(map(torch.equal, *batches))
 
 
 def test_the_order_follows_from_the_seed_and_changes_from_pass_to_pass():

@@ -58,6 +58,7 @@ def furthest(a, b):
         ({"weight_decay": -0.1}, "weight_decay: expected a probability"),
         ({"smoothing": None}, "smoothing: expected a probability"),
         ({"cooldown": 1.1}, "cooldown: expected a number from 0 to 1, got 1.1; it is a share"),
+        ({"both_ways": -0.1}, "both_ways: expected a number from 0 to 1, got -0.1; it is a share"),
         ({"rate": math.nan}, "rate: expected a number from 0 to 1, got nan; 0.003 is a good"),
         ({"rate": None}, "rate: expected a number for the trapezoid, got None; None is the paper"),
         ({"clip": 0.0}, "clip: expected 1e-09 or more, got 0.0; None does not clip"),
@@ -116,9 +117,10 @@ def test_the_corners_of_the_trapezoid():
 # --- One update -----------------------------------------------------------------------------------
 
 
-def updated(recipe, model=None, numbers=range(12), step=4):
+def updated(recipe, model=None, numbers=range(12), step=4, corpus=None):
     model = model or exact()
-    measured = Updater(model, small_corpus(), recipe, ALONE)(step, list(numbers))
+    corpus = corpus or small_corpus()
+    measured = Updater(model, corpus, recipe, ALONE)(step, list(numbers))
     return tensors_of(model), *measured.tolist()
 
 
@@ -217,6 +219,25 @@ def test_parts_that_were_not_divided_would_be_noticed(monkeypatch):
     _, again, other = updated(Recipe(accumulate=3))
     assert again > 2 * loss
     assert other > 2 * norm
+
+
+@pytest.mark.parametrize(("step", "back"), [(3, False), (4, True), (5, False), (6, False)])
+def test_at_first_every_second_update_translates_back(step, back):
+    """In the first half of ten steps: 2 and 4."""
+    recipe = Recipe(steps=10, both_ways=0.5, cooldown=0.0, warmup=1)
+    targets = small_corpus().target
+    there = Corpus([[*s[:-1], 5, EOS] for s in small_corpus().source], targets)
+    other = Corpus([t[1:] for t in targets], [[BOS, *s] for s in there.source])
+    mixed, _, _ = updated(recipe, step=step, corpus=there)
+    plain = Recipe(steps=10, cooldown=0.0, warmup=1)
+    expected, _, _ = updated(plain, step=step, corpus=other if back else there)
+    assert same_tensors(mixed, expected)
+
+
+def test_a_training_in_both_directions_needs_one_vocabulary():
+    message = r"both_ways: expected 0 for vocabularies of \(20, 19\), got 0.5; both languages"
+    with pytest.raises(ValueError, match=message):
+        quiet(small(target_vocab=19, tie_embeddings=False), Recipe(both_ways=0.5))
 
 
 def test_what_an_earlier_gradient_left_changes_nothing():
@@ -412,11 +433,11 @@ def test_a_loss_that_is_no_number_stops_it_before_it_is_kept(tmp_path, every, va
     assert same_tensors(tensors_of(again), tensors_of(expected))
 
 
-def poisoned(model, value, count, numbers):
+def poisoned(model, value, count, numbers, back):
     count.append(0)
     if len(count) == 6:
         model.decoder.norm.weight.data[0] = value
-    return small_corpus().batch(numbers)
+    return small_corpus().batch(numbers, back)
 
 
 def test_a_gradient_that_is_no_number_is_found_too(monkeypatch):

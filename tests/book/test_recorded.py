@@ -26,18 +26,29 @@ def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
     scores = {name: run["float16"]["test_2016_flickr"] for name, run in runs.items()}
     ours = scores["en-de"]["beam 5"]
     assert "reached 41.02" in text
-    assert f"Our {ours:.2f} is {41.02 - ours:.2f} below that." in text
+    assert f"Our {ours:.2f} is {ours - 41.02:.2f} above it." in text
+    earlier = [recorded(f"multi30k-en-de-{name}")["float16"] for name in ("4000", "one-way")]
+    first, second = (found["test_2016_flickr"]["beam 5"] for found in earlier)
+    assert max(first, second) < 41.02
+    assert f"The first two had {first:.2f} and {second:.2f} on this test set." in text
     assert f"our greedy {scores['de-en']['greedy']:.2f} is above it" in text
     assert scores["de-en"]["greedy"] - runs["de-en"]["interval"] > 36.52
-    for name, size in (("en-de-4000", "12,000 updates a"), ("en-de", "10,000 updates")):
+    sizes = {"en-de-4000": "12,000 updates a", "en-de-one-way": "10,000 updates 42",
+             "en-de": "11,500 updates, 2,300 of them"}  # fmt: skip
+    for name, size in sizes.items():
         beam = recorded(f"multi30k-{name}")["float16"]["val"]["beam 5"]
         steps = recorded(f"multi30k-{name}")["training"]["recipe"]["training"]["steps"]
         assert f"{steps:,} updates" in size
-        assert f"{beam:.1f}" in text.split(size)[1][:60]
-    for penalty in ("0.6", "1.0"):
-        assert runs["en-de"]["penalties"][penalty]["test_2016_flickr"] > 41.02
+        assert f"{beam:.1f}" in (size + text.split(size)[1])[:70]
+    recipe = runs["en-de"]["training"]["recipe"]["training"]
+    assert round(recipe["both_ways"] * recipe["steps"]) // 2 == 2300
+    assert 15 < recipe["steps"] * recipe["tokens"] / (1500 * 2048) < 15.5
+    penalties = runs["en-de"]["penalties"]
+    assert max(penalties, key=lambda name: penalties[name]["test_2016_flickr"]) == "1.0"
+    there, back = (f"±{runs[name]['interval']:.1f}" for name in ("en-de", "de-en"))
+    spread = f"by {there} from English to German and by {back} from German to English, in 95 of 100"
+    assert spread in text
     for run in runs.values():
-        assert f"±{run['interval']:.1f} in 95 of 100 draws" in text
         assert f"The length penalty, {run['training']['length_penalty']}, was chosen" in text
 
 

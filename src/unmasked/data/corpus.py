@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..special import BOS, EOS
 from ..validation import invalid
@@ -20,6 +21,11 @@ Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between 
 def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Tokens:
     """A pair of sentences as encoder and decoder read it."""
     return [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1]), EOS]
+
+
+def turned(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The same pairs from target to source: [B, S], [B, T + 1] → [B, T], [B, S + 1]."""
+    return target[:, 1:], F.pad(source, (1, 0), value=BOS)
 
 
 class Place(NamedTuple):
@@ -42,12 +48,15 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.source)
 
-    def batch(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """These sentences, padded: [B, S], [B, T + 1]."""
-        return pad([self.source[n] for n in numbers]), pad([self.target[n] for n in numbers])
+    def batch(self, numbers: Sequence[int], back: bool = False) -> tuple[Tensor, Tensor]:
+        """These sentences, padded: [B, S], [B, T + 1]; `back` is from target to source."""
+        sides = pad([self.source[n] for n in numbers]), pad([self.target[n] for n in numbers])
+        return turned(*sides) if back else sides
 
-    def labels(self, numbers: Sequence[int]) -> int:
+    def labels(self, numbers: Sequence[int], back: bool = False) -> int:
         """How many words the decoder is asked for in these sentences."""
+        if back:
+            return sum(len(self.source[number]) for number in numbers)
         return sum(len(self.target[number]) - 1 for number in numbers)
 
     def epoch(self, epoch: int, max_tokens: int, seed: int) -> list[list[int]]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..validation import check_at_least, invalid
 from .batching import batches_by_tokens, pad
-from .corpus import Corpus, Place, Tokens, framed
+from .corpus import Corpus, Place, Tokens, framed, turned
 from .subwords import Vocabulary
 
 Pairs = Iterable[tuple[str, str]]
@@ -83,13 +83,14 @@ class StreamedCorpus:
                 raise invalid("read", "at least one pair of sentences", "none", fix)
             epoch, done = epoch + 1, 0
 
-    def batch(self, pairs: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
-        """These sentences, padded: [B, S], [B, T + 1]."""
-        return pad([source for source, _ in pairs]), pad([target for _, target in pairs])
+    def batch(self, pairs: Sequence[Tokens], back: bool = False) -> tuple[Tensor, Tensor]:
+        """These sentences, padded: [B, S], [B, T + 1]; `back` is from target to source."""
+        sides = pad([source for source, _ in pairs]), pad([target for _, target in pairs])
+        return turned(*sides) if back else sides
 
-    def labels(self, pairs: Sequence[Tokens]) -> int:
+    def labels(self, pairs: Sequence[Tokens], back: bool = False) -> int:
         """How many words the decoder is asked for in these sentences."""
-        return sum(len(target) - 1 for _, target in pairs)
+        return sum(len(source) if back else len(target) - 1 for source, target in pairs)
 
     def fingerprint(self) -> str:
         """The same for the same first buffer, read in buffers of that size."""

@@ -24,6 +24,7 @@ class Recipe:
     schedule: Literal["trapezoid", "paper"] = "trapezoid"
     warmup: int = 120  # steps until the highest rate
     cooldown: float = 0.4  # share of the steps in which a trapezoid falls to nothing, at the end
+    both_ways: float = 0.0  # share of the steps, from the first on, in which every other turns back
     optimizer: Literal["adamw", "adam"] = "adamw"
     beta2: float = 0.98
     weight_decay: float = 0.01  # of matrices, with adamw only
@@ -48,7 +49,8 @@ class Recipe:
             check_choice(name, getattr(self, name), (True, False))
         for name in ("beta2", "weight_decay", "smoothing"):
             check_probability(name, getattr(self, name))
-        check_number("cooldown", self.cooldown, 0.0, 1.0, "it is a share of the steps")
+        for name in ("cooldown", "both_ways"):
+            check_number(name, getattr(self, name), 0.0, 1.0, "it is a share of the steps")
         if self.rate is not None:
             check_number("rate", self.rate, 0.0, 1.0, "0.003 is a good first try")
         if self.clip is not None:
@@ -58,6 +60,11 @@ class Recipe:
         if self.schedule == "trapezoid" and self.rate is None:
             fix = "None is the paper's own, for schedule='paper'"
             raise invalid("rate", "a number for the trapezoid", None, fix)
+
+
+def goes_back(step: int, recipe: Recipe) -> bool:
+    """Whether a step, counted from 1, translates from target to source (Ding et al., 2021)."""
+    return step % 2 == 0 and step <= recipe.both_ways * recipe.steps
 
 
 def rate_at(step: int, recipe: Recipe, d_model: int) -> float:

@@ -31,6 +31,10 @@ class Run:
     def __init__(
         self, model: Transformer, corpus: AnyCorpus, recipe: Recipe, group: Processes
     ) -> None:
+        sizes = model.config.source_vocab, model.config.target_vocab
+        if recipe.both_ways and sizes[0] != sizes[1]:
+            fix = "both languages need the same words to be exchanged"
+            raise invalid("both_ways", f"0 for vocabularies of {sizes}", recipe.both_ways, fix)
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.step, self.place, self.history = 0, Place(), History()
         self.recent: list[Tensor] = []  # what the last updates measured, not yet looked at

@@ -32,7 +32,7 @@ from .processes import Processes, processes
 from .recipe import Recipe, optimizer_for, rate_at
 from .update import LossOf
 
-LEFT_OUT = ("accumulate", "average", "packed", "precision", "compile")
+LEFT_OUT = ("both_ways", "accumulate", "average", "packed", "precision", "compile")
 
 
 def shard(loss: LossOf, group: Processes) -> LossOf:

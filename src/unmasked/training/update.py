@@ -18,7 +18,7 @@ from ..data.streaming import AnyCorpus
 from ..loss import translation_loss
 from ..transformer import Transformer
 from .processes import Processes
-from .recipe import Recipe, optimizer_for, rate_at
+from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
 
 class LossOf(nn.Module):
@@ -61,22 +61,23 @@ class Updater:
         self.optimizer.zero_grad()  # whatever was left there
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
-        total = self.corpus.labels(numbers)
+        back = goes_back(step, recipe)
+        total = self.corpus.labels(numbers, back)
         losses = []
         for part in range(recipe.accumulate):
             mine = numbers[part * group.count + group.rank :: recipe.accumulate * group.count]
             last = part == recipe.accumulate - 1
             with nullcontext() if last or group.count == 1 else self.module.no_sync():
-                losses.append(self.part(mine, total))
+                losses.append(self.part(mine, total, back))
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip or torch.inf)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return torch.stack([group.total(torch.stack(losses).sum()), norm])
 
-    def part(self, numbers: Sequence[Any], total: int) -> Tensor:
+    def part(self, numbers: Sequence[Any], total: int, back: bool) -> Tensor:
         batch: Any = (None, None)
         if numbers:
-            batch = [x.to(self.group.device) for x in self.corpus.batch(numbers)]
+            batch = [x.to(self.group.device) for x in self.corpus.batch(numbers, back)]
         half = self.recipe.precision == "bfloat16"
         with torch.autocast(self.group.device.type, torch.bfloat16, enabled=half):
             loss: Tensor = self.module(*batch, total)
