@@ -77,10 +77,12 @@ def greedy(
         tokens = torch.full((len(source), 1), bos, device=source.device)
         parents = torch.zeros_like(tokens)
         going = torch.ones_like(rows, dtype=torch.bool)
-        for time in range(limit):
+        time = 0
+        while True:
             tokens = stepper.step(tokens, parents).max(-1).indices  # argmax, but vectorised
             written[rows, time] = tokens[:, 0]
-            going &= (tokens[:, 0] != eos) & (time + 1 < limits[rows])
+            time += 1
+            going &= (tokens[:, 0] != eos) & (time < limits[rows])
             if not going.any():
                 break
             if drop_finished and worth_dropping(going):
@@ -121,7 +123,9 @@ def beam(
         totals = torch.full(tokens.shape, -torch.inf, device=source.device)
         totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
         longest = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()]).to(totals)
-        for time in range(1, limit + 1):
+        time = 0
+        while True:
+            time += 1
             logits = stepper.step(tokens, parents)
             totals, parents, tokens = extend(totals, logits, 2 * beam_size)  # best first
             history = torch.cat([take(history, parents), tokens[:, :, None]], dim=-1)
