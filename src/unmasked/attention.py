@@ -109,7 +109,9 @@ def fused_attention(
             return fused_attention(q, k, v, mask, dropout, scale).to(value.dtype)
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])  # type: ignore[no-untyped-call]
+    batch = query.shape[:-2]
+    if key.shape[:-2] != batch:
+        batch = torch.broadcast_shapes(batch, key.shape[:-2])  # type: ignore[no-untyped-call]
     check_mask("mask", mask, (*batch, query.shape[-2], key.shape[-2]))
     mask = mask.view(1, -1) if mask.dim() < 2 else mask
     # Kernels differ in what they do with rows that see nothing, so none of them gets to see one.
