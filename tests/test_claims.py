@@ -156,7 +156,7 @@ def test_exact_means_all_of_it():
 @pytest.mark.parametrize("kind", FITS)
 def test_sentences_have_their_length_and_none_is_tested_that_was_trained(kind):
     sentences = Sentences(kind, 60)
-    pool = {tuple(row) for row in sentences.pool[0]}
+    pool = {tuple(row) for row in sentences.pool.source}
     for corpus in (sentences.test, sentences.validation):
         assert len(corpus) == 500
         assert not pool & {tuple(row) for row in corpus.source}

@@ -22,12 +22,12 @@ def processors() -> list[str]:
 def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
     """Processor, threads and versions, and today's date."""
     names = processors()
-    gpu = torch.device(device).type == "cuda"
+    processor = [*names, platform.processor()][0]
+    if torch.device(device).type == "cuda":
+        processor = torch.cuda.get_device_name(device)
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "processor": torch.cuda.get_device_name(device)
-        if gpu
-        else [*names, platform.processor()][0],
+        "processor": processor,
         "capability": torch.backends.cpu.get_cpu_capability(),
         "cores": len(names) or None,
         "threads": torch.get_num_threads(),

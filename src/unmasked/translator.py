@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from .config import TransformerConfig
 from .data.batching import pad
-from .data.corpus import Corpus, framed
+from .data.corpus import Corpus
 from .data.sources import languages
 from .data.subwords import Subwords, Vocabulary
 from .data.words import Words
@@ -68,8 +68,7 @@ class Translator:
 
     def corpus(self, pairs: Iterable[tuple[str, str]]) -> Corpus:
         """Pairs of sentences, for training."""
-        both = [framed(self.source, self.target, pair) for pair in pairs]
-        return Corpus([source for source, _ in both], [target for _, target in both])
+        return Corpus.of(self.source, self.target, pairs)
 
     def translate(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from ..data.corpus import Corpus, framed
+from ..data.corpus import Corpus
 from ..data.phrasebook import Pair, pairs
 from ..data.words import Words
 from ..validation import check_choice
@@ -34,15 +34,15 @@ class Sentences:
         self.target = Words.of(pair.english for pair in pool)
         self.pool = self.encoded(pool)
         known = [p for p in rest if self.source.knows(p.german) and self.target.knows(p.english)]
-        self.test = Corpus(*self.encoded(known[:TESTED]))
-        self.validation = Corpus(*self.encoded(known[TESTED : 2 * TESTED]))
+        self.test = self.encoded(known[:TESTED])
+        self.validation = self.encoded(known[TESTED : 2 * TESTED])
 
-    def encoded(self, chosen: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
-        both = [framed(self.source, self.target, pair[:2]) for pair in chosen]
-        return [source for source, _ in both], [target for _, target in both]
+    def encoded(self, chosen: Sequence[Pair]) -> Corpus:
+        return Corpus.of(self.source, self.target, (pair[:2] for pair in chosen))
 
     def training(self, size: int, seed: int) -> Corpus:
         """So many pairs of the pool, others for each seed."""
-        order = torch.randperm(len(self.pool[0]), generator=torch.Generator().manual_seed(seed))
-        source, target = ([side[n] for n in order[:size].tolist()] for side in self.pool)
+        order = torch.randperm(len(self.pool), generator=torch.Generator().manual_seed(seed))
+        sides = self.pool.source, self.pool.target
+        source, target = ([side[n] for n in order[:size].tolist()] for side in sides)
         return Corpus(source, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -44,6 +44,12 @@ class Corpus:
             raise invalid("corpus", "as many sources as targets", got, "each pair needs both")
         self.source, self.target = source, target
         self.lengths = [max(len(s), len(t)) for s, t in zip(source, target, strict=True)]
+
+    @classmethod
+    def of(cls, source: Vocabulary, target: Vocabulary, pairs: Iterable[tuple[str, str]]) -> Corpus:
+        """Pairs of sentences, as tokens."""
+        both = [framed(source, target, pair) for pair in pairs]
+        return cls([tokens for tokens, _ in both], [tokens for _, tokens in both])
 
     def __len__(self) -> int:
         return len(self.source)
