@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from unmasked.claims import EXPERIMENTS
-from unmasked.hardware import machine
-from unmasked.recorded import RESULTS
+from unmasked.training.machine import machine
+from unmasked_book.experiments import EXPERIMENTS
+from unmasked_book.records import RECORDS
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     result = {"machine": {**machine(options.device), "threads": threads, "command": command,
                           "minutes": round((time.perf_counter() - began) / 60, 1)},
               "rows": rows}  # fmt: skip
-    path = RESULTS / f"claim-{options.name}.json"
+    path = RECORDS / f"claim-{options.name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{len(rows)} rows are in {path}")
 

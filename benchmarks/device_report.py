@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unmasked import TransformerConfig
-from unmasked.plot_speed import where
-from unmasked.work import peak, share_of_peak, speeds
+from unmasked_book.machines import peak, share_of_peak, speeds, where
 
 Result = dict[str, Any]
 

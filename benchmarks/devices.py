@@ -24,10 +24,17 @@ from device_report import table
 from device_sizes import SIZES, Kind
 from scaling import high_water
 from unmasked import Transformer, TransformerConfig, attention
-from unmasked.hardware import machine
-from unmasked.recorded import RESULTS
-from unmasked.speed import bandwidth, precision, products, seconds, synchronise, training_step
-from unmasked.training import Recipe
+from unmasked.training.machine import machine
+from unmasked.training.recipe import Recipe
+from unmasked_book.machines import (
+    bandwidth,
+    precision,
+    products,
+    seconds,
+    synchronise,
+    training_step,
+)
+from unmasked_book.records import RECORDS
 
 
 def written_down(
@@ -164,7 +171,7 @@ class Bench:
 
 
 def there_and_back(function: Callable[..., Tensor], x: Tensor) -> None:
-    function(*x).sum().backward()  # type: ignore[no-untyped-call]
+    function(*x).sum().backward()
 
 
 def parameters(config: TransformerConfig) -> int:
@@ -205,7 +212,7 @@ def main(words: Sequence[str] | None = None) -> None:
     result = {"machine": about, **bench.everything(options.compile)}
     print(table(result))
     if options.record:
-        path = RESULTS / options.record
+        path = RECORDS / options.record
         path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
         path.with_suffix(".md").write_text(table(result) + "\n")
         say(f"recorded in {path}.json and .md")

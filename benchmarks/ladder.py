@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from translation import say, score
-from unmasked.hardware import machine
-from unmasked.recorded import RESULTS
+from unmasked.training.machine import machine
 from unmasked.translator import CONFIG, Translator
+from unmasked_book.records import RECORDS
 
 PRESET = "multi30k-en-de"
 BEGIN = {
@@ -60,7 +60,7 @@ def main() -> None:
             "preset": PRESET,
             "rungs": rungs,
         }
-        (RESULTS / "multi30k-ladder.json").write_text(json.dumps(result, indent=1) + "\n")
+        (RECORDS / "multi30k-ladder.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def climb(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:

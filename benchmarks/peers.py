@@ -15,11 +15,11 @@ from transformers import GenerationConfig, MarianConfig, MarianMTModel
 from x_transformers import XTransformer
 
 from unmasked import Transformer, TransformerConfig
+from unmasked.config import BOS, EOS, PADDING
 from unmasked.interop import to_torch, torch_masks
 from unmasked.loss import translation_loss
 from unmasked.positions import SinusoidalPositions
 from unmasked.search import beam, greedy
-from unmasked.special import BOS, EOS, PADDING
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import transformers
 from report import plot, seconds, table
 from scaling import in_another_process
 from timing import interleaved
-from unmasked.hardware import machine
-from unmasked.recorded import RESULTS
+from unmasked.training.machine import machine
+from unmasked_book.records import RECORDS
 from works import WORKS, Work
 
 SCALING = "attention"
@@ -41,7 +41,7 @@ def main() -> None:
         result["scaling"] = in_another_process(options.device, "--threads", threads)
     print(table(result))
     if options.record:
-        path = RESULTS / options.record
+        path = RECORDS / options.record
         path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
         path.with_suffix(".md").write_text(table(result) + "\n")
         plot(result, path.with_suffix(".svg"))

@@ -16,17 +16,14 @@ from typing import Any
 import torch
 
 from model_card import card
-from unmasked.alignment import align
-from unmasked.atlas import atlas
-from unmasked.bleu import bleu
 from unmasked.data.multi30k import multi30k
 from unmasked.data.sources import directed
-from unmasked.evaluation import mean_surprise
-from unmasked.files import digest
-from unmasked.hardware import machine
-from unmasked.recorded import RESULTS
-from unmasked.shipped import MODELS
-from unmasked.translator import WEIGHTS, Translator
+from unmasked.evaluation import bleu, mean_cross_entropy
+from unmasked.storage import digest
+from unmasked.training.machine import machine
+from unmasked.translator import MODELS, Translator, weights_file
+from unmasked_book.heads import align, head_atlas
+from unmasked_book.records import RECORDS
 
 Pairs = Sequence[tuple[str, str]]
 SPLITS = ("val", "test_2016_flickr")
@@ -65,8 +62,8 @@ def main() -> None:
         },
         "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
         "parameters": shipped.model.count_parameters(),
-        "bytes": (MODELS / name / WEIGHTS).stat().st_size,
-        "sha256": digest(MODELS / name / WEIGHTS),
+        "bytes": weights_file(MODELS / name).stat().st_size,
+        "sha256": digest(weights_file(MODELS / name)),
         "float32": {split: found["bleu"] for split, found in scores.items()},
         "float16": {split: found["bleu"] for split, found in again.items()},
         "penalties": {
@@ -79,9 +76,9 @@ def main() -> None:
         "by_length": by_length(again["test_2016_flickr"]),
         "atlas": heads(shipped),
     }
-    (RESULTS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RECORDS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
     (MODELS / name / CARD).write_text(card(name, result))
-    say(f"recorded in {RESULTS / f'multi30k-{name}.json'}; the model is in {MODELS / name}")
+    say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {MODELS / name}")
 
 
 def newest_state(run: Path) -> Path:
@@ -127,7 +124,7 @@ def pairs_of(translator: Translator, split: str) -> Pairs:
 def surprise(translator: Translator, split: str) -> float:
     """Nats a subword; of the training set its first two thousand sentences."""
     pairs = pairs_of(translator, split)[:2000]
-    return round(mean_surprise(translator.model, translator.corpus(pairs)), 3)
+    return round(mean_cross_entropy(translator.model, translator.corpus(pairs)), 3)
 
 
 def by_length(scored: dict[str, Any]) -> list[dict[str, Any]]:
@@ -148,7 +145,7 @@ def heads(translator: Translator) -> dict[str, Any]:
     train, val = (translator.corpus(pairs_of(translator, split)) for split in ("train", "val"))
     inner = [target[1:-1] for target in (*val.target, *train.target)]
     links = align([source[:-1] for source in (*val.source, *train.source)], inner)[: len(val)]
-    found = atlas(translator, pairs_of(translator, "val"), links)
+    found = head_atlas(translator, pairs_of(translator, "val"), links)
     return {
         kind: {role: [[round(x, 4) for x in row] for row in weights.tolist()]
                for role, weights in roles.items()}

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from peers import Marian, Ours, Size, Torch, XTransformers
 from timing import Run
 from unmasked import search
-from unmasked.data.batching import batches_by_tokens
-from unmasked.data.corpus import Corpus
+from unmasked.config import EOS
+from unmasked.data.corpus import Corpus, batches_by_tokens
+from unmasked.fast.steps import FastSteps
 from unmasked.feed_forward import FeedForward
-from unmasked.special import EOS
-from unmasked.stepping import Cached
-from unmasked.training import Recipe
 from unmasked.training.processes import Processes
-from unmasked.training.update import Updater
+from unmasked.training.recipe import Recipe
+from unmasked.training.trainer import Trainer
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
@@ -54,7 +53,7 @@ def training_step(model: nn.Module, loss: Callable[[], Tensor], dtype: Any = Non
         optimizer.zero_grad()
         with torch.autocast(device, dtype, enabled=dtype is not None):
             value = loss()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         optimizer.step()
 
     return step
@@ -83,8 +82,8 @@ def engine(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
     for name, packed in (("unmasked, engine", False), ("unmasked, engine, packed", True)):
         recipe = Recipe(packed=packed, optimizer="adam", rate=1e-4)
         group = Processes(0, 1, torch.device(device))
-        update = Updater(Ours(size).model.to(device), Corpus(*lists), recipe, group)
-        contestants[name] = functools.partial(update, 1, numbers)
+        trainer = Trainer(Ours(size).model.to(device), Corpus(*lists), recipe, group)
+        contestants[name] = functools.partial(trainer.update, 1, numbers)
     bare, peer = Ours(size).to(device), Torch(size).to(device)
     contestants["unmasked, bare step"] = training_step(bare, lambda: bare.loss(source, target))
     contestants["nn.Transformer"] = training_step(peer, lambda: peer.loss(source, target))
@@ -165,7 +164,7 @@ def beam(size: Size, device: str) -> dict[str, Run]:
     return contestants
 
 
-class Ending(Cached):
+class Ending(FastSteps):
     """Sentence number i ends after `ends[i]` tokens, whatever the model says."""
 
     ends: Tensor
@@ -187,7 +186,7 @@ def very_different_lengths(device: str) -> dict[str, Run]:
     model = Ours(SMALL).to(device).eval()
 
     def run(drop_finished: bool) -> Tensor:
-        with mock.patch.object(search, "Cached", Ending):
+        with mock.patch.object(search, "FastSteps", Ending):
             return model.greedy(source, 128, drop_finished=drop_finished)
 
     return {

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unmasked import PRESETS, Transformer, TransformerConfig
+from unmasked.config import BOS, EOS
 from unmasked.loss import translation_loss
-from unmasked.special import BOS, EOS
 
 VOCABULARY = 23
 SMALL = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2}

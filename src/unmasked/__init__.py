@@ -1,16 +1,15 @@
-"""The Transformer, Unmasked: one small, tested implementation that a whole book runs on."""
+"""The Transformer, Unmasked: one small, tested implementation that equals PyTorch."""
 
 from . import attention, decoder, encoder, feed_forward, interop, masks, positions, search
 from .attention import MultiHeadAttention
 from .config import PRESETS, LayerConfig, TransformerConfig
-from .devices import device
 from .inspection.check import check
-from .recorded import recorded
-from .shipped import load
-from .source import show
-from .transformer import AttentionMaps, Transformer
+from .inspection.maps import AttentionMaps
+from .training.machine import device
+from .transformer import Transformer
+from .translator import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "PRESETS",
     "AttentionMaps",
@@ -28,7 +27,5 @@ __all__ = [
     "load",
     "masks",
     "positions",
-    "recorded",
     "search",
-    "show",
 ]

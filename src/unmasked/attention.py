@@ -1,88 +1,54 @@
 """Attention (sections 3.2.1 and 3.2.2): look at everything, take what fits.
 
 Shapes: B batch, H heads, Q queries, S keys, D model width, K = D / H the width of a head.
+Weights are not returned but collected, by a list that is passed as `maps`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from .cache import KeyValueCache
-from .dropout import dropout as drop
-from .validation import (
-    check_at_least,
-    check_heads_divide,
-    check_mask,
-    check_probability,
-    check_type,
-    check_vectors,
-    invalid,
-    shape,
-)
-
-W = TypeVar("W")
+from .errors import checked, contracts
+from .fast.dropout import dropout as drop
+from .fast.fused import fused_attention
 
 
-def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Scores → weights: rows sum to one, or to zero where nothing may be attended to."""
-    if mask is None:
-        return scores.softmax(-1)
-    check_mask("mask", mask, scores.shape)
-    lowest = torch.finfo(scores.dtype).min  # finite: a row of minus infinities would become NaN
-    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
-
-
-@overload
-def attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    need_weights: Literal[False] = False,
-    *,
-    dropout: float = 0.0,
-    scale: float | None = None,
-) -> Tensor: ...
-@overload
+@checked(contracts.attention)
 def attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
     mask: Tensor | None = None,
     *,
-    need_weights: Literal[True],
     dropout: float = 0.0,
     scale: float | None = None,
-) -> tuple[Tensor, Tensor]: ...
-def attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    need_weights: bool = False,
-    *,
-    dropout: float = 0.0,
-    scale: float | None = None,
-) -> Tensor | tuple[Tensor, Tensor]:
+    maps: list[Tensor] | None = None,
+) -> Tensor:
     """softmax(query keyᵀ / √K) value: [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V].
 
-    With `need_weights` the weights [..., Q, S] come too (before dropout: their rows sum to one).
-    `scale` replaces 1/√K. A query that may attend to nothing gets zeros.
+    `scale` replaces 1/√K. A query that may attend to nothing gets zeros. With `maps` the weights
+    [..., Q, S] are added to that list (before dropout: their rows sum to one).
     """
-    check_heads(query, key, value)
-    check_probability("dropout", dropout)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    # The fused kernels of a CPU have no dropout: PyTorch would take the long way round as well.
-    if not need_weights and not (dropout and query.device.type == "cpu"):
+    # The fused kernels of a CPU have no dropout: PyTorch would compute the weights there too.
+    if maps is None and not (dropout and query.device.type == "cpu"):
         return fused_attention(query, key, value, mask, dropout, scale)
-    weights = masked_softmax(scaled_scores(query, key, scale), mask).to(value.dtype)
-    output = drop(weights, dropout) @ value
-    return (output, weights) if need_weights else output
+    weights = attention_weights(query, key, mask, scale=scale).to(value.dtype)
+    if maps is not None:
+        maps.append(weights)
+    return drop(weights, dropout) @ value
+
+
+@checked(contracts.attention_weights)
+def attention_weights(
+    query: Tensor, key: Tensor, mask: Tensor | None = None, *, scale: float | None = None
+) -> Tensor:
+    """softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return masked_softmax(scaled_scores(query, key, scale), mask)
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -93,100 +59,55 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
         return (query.float() * scale) @ key.float().transpose(-2, -1)
 
 
-def slow_backward(query: Tensor, key: Tensor) -> bool:
-    """On a CPU the kernel's backward for short rows of bfloat16 takes six times float32's."""
-    halves = query.dtype == torch.bfloat16 and query.device.type == "cpu"
-    return halves and query.requires_grad and key.shape[-2] <= 256
-
-
-def fused_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
-) -> Tensor:
-    """The same through PyTorch's kernels, which never store the [Q, S] weights."""
-    if slow_backward(query, key):
-        with torch.autocast(query.device.type, enabled=False):
-            q, k, v = query.float(), key.float(), value.float()
-            return fused_attention(q, k, v, mask, dropout, scale).to(value.dtype)
+@checked(contracts.masked_softmax)
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Scores → weights: rows sum to one, or to zero where nothing may be attended to."""
     if mask is None:
-        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
-    batch = query.shape[:-2]
-    if key.shape[:-2] != batch:
-        batch = torch.broadcast_shapes(batch, key.shape[:-2])  # type: ignore[no-untyped-call]
-    check_mask("mask", mask, (*batch, query.shape[-2], key.shape[-2]))
-    mask = mask.view(1, -1) if mask.dim() < 2 else mask
-    # Kernels differ in what they do with rows that see nothing, so none of them gets to see one.
-    sees = mask.any(-1, keepdim=True)
-    output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask | ~sees, dropout_p=dropout, scale=scale
-    )
-    return output.masked_fill(~sees, 0.0)
+        return scores.softmax(-1)
+    lowest = torch.finfo(scores.dtype).min  # finite: a row of minus infinities would become NaN
+    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
 
 
+@checked(contracts.additive_attention)
 def additive_attention(
-    query: Tensor, key: Tensor, value: Tensor, vector: Tensor, mask: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    vector: Tensor,
+    mask: Tensor | None = None,
+    *,
+    maps: list[Tensor] | None = None,
+) -> Tensor:
     """Scores from a small network instead of a product: vector · tanh(query + key).
 
-    Query and key are already projected to the width of `vector` (Bahdanau et al., 2015). Returns
-    the output [..., Q, V] and the weights [..., Q, S].
+    Query and key are already projected to the width of `vector` (Bahdanau et al., 2015).
     """
-    check_heads(query, key, value)
-    if vector.shape != query.shape[-1:]:
-        fix = "it weighs the columns of query + key"
-        raise invalid("vector", f"shape [{query.shape[-1]}]", shape(vector), fix)
     hidden = torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3))  # [..., Q, S, K]
     weights = masked_softmax(hidden @ vector, mask)
-    return weights @ value, weights
-
-
-def pair(result: Tensor | tuple[Tensor, W]) -> tuple[Tensor, W | None]:
-    """An output, alone or with its weights → always both."""
-    return result if isinstance(result, tuple) else (result, None)
-
-
-def check_heads(query: Tensor, key: Tensor, value: Tensor) -> None:
-    for name, x in (("query", query), ("key", key), ("value", value)):
-        check_type(name, x, Tensor)
-        if x.dim() < 2:
-            raise invalid(name, "rank 2 or more, [..., length, width]", shape(x), "add a dimension")
-    if query.shape[-1] != key.shape[-1]:
-        fix = "their dot product needs one width"
-        raise invalid("key", f"the query's width {query.shape[-1]}", key.shape[-1], fix)
-    if key.shape[-2] != value.shape[-2]:
-        fix = "each key has one value"
-        raise invalid("value", f"as many values as keys, {key.shape[-2]}", value.shape[-2], fix)
+    if maps is not None:
+        maps.append(weights)
+    return weights @ value
 
 
 class MultiHeadAttention(nn.Module):
     """Several attentions side by side, each in its own slice of the width (section 3.2.2).
 
-    `key` defaults to the query (self-attention) and `value` to the key. Returns [B, Q, D], and
-    with `need_weights` also the weights of every head, [B, H, Q, S].
+    `key` defaults to the query (self-attention) and `value` to the key. A `cache` remembers keys
+    and values from call to call.
     """
 
+    @checked(contracts.make_multi_head)
     def __init__(
-        self,
-        d_model: int,
-        n_heads: int,
-        *,
-        dropout: float = 0.0,
-        bias: bool = True,
-        key_width: int | None = None,
-        value_width: int | None = None,
+        self, d_model: int, n_heads: int, *, dropout: float = 0.0, bias: bool = True
     ) -> None:
         super().__init__()
-        check_heads_divide(d_model, n_heads)
-        check_probability("dropout", dropout)
-        key_width = d_model if key_width is None else key_width
-        value_width = d_model if value_width is None else value_width
-        check_at_least("key_width", key_width, 1)
-        check_at_least("value_width", value_width, 1)
         self.d_model, self.n_heads, self.dropout = d_model, n_heads, dropout
         self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key = nn.Linear(key_width, d_model, bias=bias)
-        self.value = nn.Linear(value_width, d_model, bias=bias)
+        self.key = nn.Linear(d_model, d_model, bias=bias)
+        self.value = nn.Linear(d_model, d_model, bias=bias)
         self.output = nn.Linear(d_model, d_model, bias=bias)
 
+    @checked(contracts.multi_head)
     def forward(
         self,
         query: Tensor,
@@ -195,29 +116,23 @@ class MultiHeadAttention(nn.Module):
         value: Tensor | None = None,
         mask: Tensor | None = None,
         cache: KeyValueCache | None = None,
-        need_weights: bool = False,
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        check_vectors("query", query, self.d_model)
+        maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """[B, Q, D] → [B, Q, D]; the weights of every head are [B, H, Q, S]."""
+        key = query if key is None else key
         q = self.split(self.query(query))  # [B, H, Q, K]
-        if cache is not None and cache.filled:
-            k, v = cache.read()
-        else:
-            key = query if key is None else key
-            k, v = self.keys_and_values(key, key if value is None else value, len(query))
-            if cache is not None:
-                k, v = cache.append(k, v)
+        k, v = self.keys_and_values(key, key if value is None else value, cache)
         dropout = self.dropout if self.training else 0.0
-        if not need_weights:
-            output: Tensor = self.output(self.merge(attention(q, k, v, mask, dropout=dropout)))
-            return output
-        attended, weights = attention(q, k, v, mask, need_weights=True, dropout=dropout)
-        return self.output(self.merge(attended)), weights
+        return self.output(self.merge(attention(q, k, v, mask, dropout=dropout, maps=maps)))
 
-    def keys_and_values(self, key: Tensor, value: Tensor, batch: int) -> tuple[Tensor, Tensor]:
-        """Projected and split over the heads: twice [B, H, S, K]."""
-        check_vectors("key", key, self.key.in_features, batch)
-        check_vectors("value", value, self.value.in_features, batch)
-        return self.split(self.key(key)), self.split(self.value(value))
+    def keys_and_values(
+        self, key: Tensor, value: Tensor, cache: KeyValueCache | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Projected and split over the heads, with those of the cache before them: [B, H, S, K]."""
+        if cache is not None and cache.filled:
+            return cache.read()
+        k, v = self.split(self.key(key)), self.split(self.value(value))
+        return (k, v) if cache is None else cache.append(k, v)
 
     def split(self, x: Tensor) -> Tensor:  # [B, S, D] → [B, H, S, K]
         return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)
@@ -225,3 +140,54 @@ class MultiHeadAttention(nn.Module):
     @staticmethod
     def merge(x: Tensor) -> Tensor:  # [B, H, Q, K] → [B, Q, D]
         return x.transpose(1, 2).flatten(2)
+
+
+class KeyValueCache:
+    """The keys and values seen so far, so that a new token needs only its own.
+
+    Memory is taken ahead of need and doubled when it runs out: growing costs no copy at each step.
+    A `fixed` cache is filled once (by the encoder's memory) and then only read.
+    """
+
+    @checked(contracts.make_cache)
+    def __init__(self, capacity: int = 32, *, fixed: bool = False) -> None:
+        self.capacity, self.fixed, self.length = capacity, fixed, 0
+        self.keys, self.values = torch.empty(0), torch.empty(0)  # [B, H, capacity, K]
+
+    @property
+    def filled(self) -> bool:
+        return self.fixed and self.length > 0
+
+    @checked(contracts.read_cache)
+    def read(self) -> tuple[Tensor, Tensor]:
+        """All keys and values, twice [B, H, length, K]."""
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+    @checked(contracts.append_to_cache)
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds [B, H, n, K] and returns all that is there now: [B, H, length, K]."""
+        past, self.length = self.length, self.length + keys.shape[2]
+        if self.fixed or (torch.is_grad_enabled() and keys.requires_grad):
+            if past:  # a new tensor each time: a gradient needs the past as it was
+                keys = torch.cat([self.keys[:, :, :past], keys], dim=2)
+                values = torch.cat([self.values[:, :, :past], values], dim=2)
+            self.keys, self.values = keys, values
+            return keys, values
+        if past == 0 or self.length > self.keys.shape[2]:
+            self.capacity = max(self.length, 2 * self.capacity if past else self.capacity)
+            self.keys, self.values = self.grown(self.keys, keys), self.grown(self.values, values)
+        self.keys[:, :, past : self.length] = keys
+        self.values[:, :, past : self.length] = values
+        return self.read()
+
+    def grown(self, old: Tensor, like: Tensor) -> Tensor:
+        """`capacity` places, the first of them as they were."""
+        new = like.new_empty(*like.shape[:2], self.capacity, like.shape[3])
+        if old.numel():
+            new[:, :, : old.shape[2]] = old
+        return new
+
+    def select(self, rows: Tensor) -> None:
+        """Keeps only these rows of the batch."""
+        if self.length:
+            self.keys, self.values = self.keys[rows], self.values[rows]

@@ -1,13 +1,12 @@
-"""Every choice that makes a model, in one frozen dataclass, and the models known by name."""
+"""Every choice that makes a model, in one frozen dataclass; and the three special tokens."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from .feed_forward import ACTIVATIONS, KINDS
-from .validation import (
+from .errors import (
     check_at_least,
     check_choice,
     check_heads_divide,
@@ -16,11 +15,14 @@ from .validation import (
     invalid,
 )
 
-T = TypeVar("T")
+PADDING = 0  # fills the short rows of a batch
+BOS = 1  # begins a target sentence
+EOS = 2  # ends it
 
-
-def _first(value: T | None, default: T) -> T:
-    return default if value is None else value
+NORMS = ("post", "pre")
+POSITIONS = ("sinusoidal", "learned")
+FEED_FORWARDS = ("linear", "conv")
+ACTIVATIONS = ("relu", "gelu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,33 +38,38 @@ class LayerConfig:
     norm_eps: float = 1e-5
     feed_forward: Literal["linear", "conv"] = "linear"
     activation: Literal["relu", "gelu"] = "relu"
-    bias: bool = True  # in projections and norms; the next two overrule it for their part
-    attention_bias: bool | None = None
-    norm_bias: bool | None = None
+    bias: bool = True  # in the sublayers' matrices, unless …
+    attention_bias: bool | None = None  # … this says otherwise for attention's
 
     def __post_init__(self) -> None:
-        check_choice("norm", self.norm, ("post", "pre"))
-        check_choice("feed_forward", self.feed_forward, KINDS)
-        check_choice("activation", self.activation, tuple(ACTIVATIONS))
+        check_choice("norm", self.norm, NORMS)
+        check_choice("feed_forward", self.feed_forward, FEED_FORWARDS)
+        check_choice("activation", self.activation, ACTIVATIONS)
         check_probability("dropout", self.dropout)
-        check_probability("inner_dropout", _first(self.inner_dropout, 0.0))
+        if self.inner_dropout is not None:
+            check_probability("inner_dropout", self.inner_dropout)
         check_number("norm_eps", self.norm_eps, 1e-30, 1.0, "PyTorch's own is 1e-5")
         check_choice("bias", self.bias, (True, False))
         check_choice("attention_bias", self.attention_bias, (True, False, None))
-        check_choice("norm_bias", self.norm_bias, (True, False, None))
         check_heads_divide(self.d_model, self.n_heads)
         check_at_least("d_ff", self.d_ff, 1)
 
+    @property
+    def dropout_inside(self) -> float:
+        """On attention weights, and between the feed-forward network's two layers."""
+        return self.dropout if self.inner_dropout is None else self.inner_dropout
+
     def attention_options(self) -> dict[str, Any]:
-        return {"dropout": _first(self.inner_dropout, self.dropout),
-                "bias": _first(self.attention_bias, self.bias)}  # fmt: skip
+        bias = self.bias if self.attention_bias is None else self.attention_bias
+        return {"dropout": self.dropout_inside, "bias": bias}
 
     def feed_forward_options(self) -> dict[str, Any]:
-        return {"dropout": _first(self.inner_dropout, self.dropout), "bias": self.bias,
-                "kind": self.feed_forward, "activation": self.activation}  # fmt: skip
-
-    def norm_options(self) -> dict[str, Any]:
-        return {"eps": self.norm_eps, "bias": _first(self.norm_bias, self.bias)}
+        return {
+            "dropout": self.dropout_inside,
+            "bias": self.bias,
+            "kind": self.feed_forward,
+            "activation": self.activation,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +90,14 @@ class TransformerConfig(LayerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("positions", self.positions, ("sinusoidal", "learned"))
+        check_choice("positions", self.positions, POSITIONS)
         check_choice("tie_embeddings", self.tie_embeddings, (False, True, "output"))
         check_choice("final_norm", self.final_norm, (True, False, None))
         check_choice("scale_embeddings", self.scale_embeddings, (True, False))
         check_choice("output_bias", self.output_bias, (True, False))
-        fix = "None stands for Glorot's bound"
-        check_number("embedding_std", _first(self.embedding_std, 0.0), 0.0, math.inf, fix)
+        if self.embedding_std is not None:
+            fix = "None stands for Glorot's bound"
+            check_number("embedding_std", self.embedding_std, 0.0, math.inf, fix)
         for name in ("source_vocab", "target_vocab", "n_layers", "max_len"):
             check_at_least(name, getattr(self, name), 1)
         check_at_least("n_decoder_layers", self.decoder_layers, 1)
@@ -100,11 +108,11 @@ class TransformerConfig(LayerConfig):
 
     @property
     def decoder_layers(self) -> int:
-        return _first(self.n_decoder_layers, self.n_layers)
+        return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
 
     @property
     def has_final_norm(self) -> bool:
-        return _first(self.final_norm, self.norm == "pre")
+        return self.norm == "pre" if self.final_norm is None else self.final_norm
 
     @classmethod
     def preset(
@@ -116,7 +124,7 @@ class TransformerConfig(LayerConfig):
         return cls(source_vocab=source_vocab, target_vocab=target_vocab, **options)
 
 
-# The paper's two models (table 3), then one a document (see the book's first page for their names).
+# The paper's two models (table 3).
 PRESETS: dict[str, dict[str, Any]] = {
     "base": {
         "inner_dropout": 0.0,
@@ -134,26 +142,4 @@ PRESETS: dict[str, dict[str, Any]] = {
         "tie_embeddings": True,
         "embedding_std": 1024**-0.5,
     },
-    "pytorch_walkthrough": {
-        "feed_forward": "conv",
-        "attention_bias": False,
-        "scale_embeddings": False,
-        "embedding_std": 1.0,
-        "max_len": 1024,
-    },
-    "source_reading": {"norm": "pre", "output_bias": True},
-    "valid_lengths": {
-        "d_model": 8,
-        "n_heads": 4,
-        "d_ff": 16,
-        "n_layers": 2,
-        "dropout": 0.5,
-        "bias": False,
-        "norm_bias": True,
-        "scale_embeddings": False,
-        "max_len": 1000,
-        "output_bias": True,
-    },
-    "paper_notes": {"final_norm": True},
-    "numpy_walkthrough": {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 1},
 }

@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from .attention import MultiHeadAttention, pair
+from .attention import MultiHeadAttention
 from .config import LayerConfig
+from .errors import checked, contracts
+from .fast.dropout import Dropout
 from .feed_forward import FeedForward
-from .residual import Residual
-from .validation import check_type
+
+
+class Residual(nn.Module):
+    """A sublayer with the residual connection around it, and its norm.
+
+    Post-norm, as in the paper: LayerNorm(x + sublayer(x)). Pre-norm: x + sublayer(LayerNorm(x)).
+    """
+
+    def __init__(self, config: LayerConfig) -> None:
+        super().__init__()
+        self.pre = config.norm == "pre"
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[..., Tensor], **options: object) -> Tensor:
+        if self.pre:
+            return x + self.dropout(sublayer(self.norm(x), **options))
+        return self.norm(x + self.dropout(sublayer(x, **options)))
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each inside a residual. [B, S, D] → [B, S, D]."""
 
+    @checked(contracts.make_layer)
     def __init__(self, config: LayerConfig) -> None:
         super().__init__()
-        check_type("config", config, LayerConfig)
+        width, heads, d_ff = config.d_model, config.n_heads, config.d_ff
         self.config = config
-        self.self_attention = MultiHeadAttention(
-            config.d_model, config.n_heads, **config.attention_options()
-        )
-        self.feed_forward = FeedForward(
-            config.d_model, config.d_ff, **config.feed_forward_options()
-        )
+        self.self_attention = MultiHeadAttention(width, heads, **config.attention_options())
+        self.feed_forward = FeedForward(width, d_ff, **config.feed_forward_options())
         self.attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
     def forward(
-        self, x: Tensor, *, mask: Tensor | None = None, need_weights: bool = False
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        y = self.attention_residual.enter(x)
-        y, weights = pair(self.self_attention(y, mask=mask, need_weights=need_weights))
-        x = self.attention_residual.leave(x, y)
-        y = self.feed_forward(self.feed_forward_residual.enter(x))
-        x = self.feed_forward_residual.leave(x, y)
-        return x if weights is None else (x, weights)
+        self, x: Tensor, *, mask: Tensor | None = None, maps: list[Tensor] | None = None
+    ) -> Tensor:
+        x = self.attention_residual(x, self.self_attention, mask=mask, maps=maps)
+        return self.feed_forward_residual(x, self.feed_forward)
 
 
 class Encoder(nn.Module):
@@ -46,15 +57,11 @@ class Encoder(nn.Module):
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
-        self.norm = nn.LayerNorm(config.d_model, **config.norm_options()) if final_norm else None
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
 
     def forward(
-        self, x: Tensor, *, mask: Tensor | None = None, need_weights: bool = False
-    ) -> Tensor | tuple[Tensor, list[Tensor]]:
-        maps: list[Any] = []
+        self, x: Tensor, *, mask: Tensor | None = None, maps: list[Tensor] | None = None
+    ) -> Tensor:
         for layer in self.layers:
-            x, weights = pair(layer(x, mask=mask, need_weights=need_weights))
-            maps.append(weights)
-        if self.norm is not None:
-            x = self.norm(x)
-        return (x, maps) if need_weights else x
+            x = layer(x, mask=mask, maps=maps)
+        return x if self.norm is None else self.norm(x)

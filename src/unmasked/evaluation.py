@@ -1,25 +1,25 @@
-"""How good a translator is: whole sentences, and whether it looks where the words are aligned."""
+"""How good a translator is: cross-entropy, whole sentences, BLEU, and where it looks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from .data.corpus import Corpus
 from .data.phrasebook import Pair
-from .loss import translation_loss
+from .errors import check_at_least, invalid
+from .loss import teacher_forcing, translation_loss
 from .search import evaluating
-from .sentence_maps import maps_of
 from .transformer import Transformer
 from .translator import Translator
-from .validation import invalid
 
 
-def mean_surprise(model: Transformer, corpus: Corpus, tokens: int = 4096) -> float:
+def mean_cross_entropy(model: Transformer, corpus: Corpus, tokens: int = 4096) -> float:
     """The cross-entropy of a corpus under the model, for each word that it has to say."""
     total = 0.0
     with evaluating(model):
@@ -31,7 +31,7 @@ def mean_surprise(model: Transformer, corpus: Corpus, tokens: int = 4096) -> flo
 
 
 @dataclass(frozen=True)
-class Score:
+class Correct:
     right: int
     count: int
 
@@ -56,7 +56,7 @@ def exact(
     *,
     length_penalty: float | None = None,
     progress: bool = False,
-) -> dict[str, Score]:
+) -> dict[str, Correct]:
     """Sentences translated without any difference: of each construction, and of `all`."""
     german = [pair.german for pair in pairs]
     options: Any = {"beam_size": beam_size, "length_penalty": length_penalty}
@@ -65,7 +65,7 @@ def exact(
     scores = {}
     for name in [*sorted({pair.construction for pair in pairs}), "all"]:
         chosen = [ok for ok, p in zip(same, pairs, strict=True) if name in (p.construction, "all")]
-        scores[name] = Score(sum(chosen), len(chosen))
+        scores[name] = Correct(sum(chosen), len(chosen))
     return scores
 
 
@@ -74,11 +74,11 @@ def cross_maps(translator: Translator, pairs: Sequence[Pair]) -> Iterator[Tensor
 
     The row of a word is that of the query which has to say it; the last row is the end's.
     """
-    for maps in maps_of(translator, [(pair.german, pair.english) for pair in pairs]):
+    for maps in maps_of_pairs(translator, [(pair.german, pair.english) for pair in pairs]):
         yield maps.cross
 
 
-def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: int = -1) -> Score:
+def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: int = -1) -> Correct:
     """Target words whose strongest source word, over the mean of the heads, is aligned to them.
 
     Words without a gold alignment are left out.
@@ -92,4 +92,73 @@ def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: in
         for place in {place for _, place in pair.alignment}:
             right += (strongest[place], place) in pair.alignment
             count += 1
-    return Score(right, count)
+    return Correct(right, count)
+
+
+class Bleu(NamedTuple):
+    score: float
+    signature: str  # version, tokeniser, case: what two scores must share to be compared
+    interval: float | None = None  # ± so much, were the sentences drawn again: in 95 of 100 draws
+
+    def __str__(self) -> str:
+        return f"{self.score:.2f}"
+
+
+def bleu(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Bleu:
+    """Of whole texts, one reference a sentence; upper and lower case count as the same.
+
+    With `draws`, such as 1000, the sentences are drawn again so often (bootstrap), for an interval.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+    except ImportError:
+        fix = 'install it with pip install "unmasked[text]"'
+        raise invalid("bleu", "the package sacrebleu", "none", fix) from None
+    if len(written) != len(references) or not written:
+        got = f"{len(written)} and {len(references)}"
+        raise invalid("written", "as many translations as references", got, "leave none out")
+    metric = BLEU(lowercase=True)
+    texts = list(written), [list(references)]
+    score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
+    if not draws:
+        return Bleu(score, signature)
+    check_at_least("draws", draws, 2)
+    return Bleu(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)
+
+
+BATCH = 128  # pairs whose maps are in memory at once
+
+
+class SentenceMaps(NamedTuple):
+    """Of one pair, each [layers, H, queries, keys].
+
+    The encoder reads the source and its end: S words. The decoder reads the beginning and the
+    target; the row of a word in `decoder` and `cross` is that of the query which has to say the
+    next one, the last row that which says the end: T rows.
+    """
+
+    encoder: Tensor  # [layers, H, S, S]
+    decoder: Tensor  # [layers, H, T, T]
+    cross: Tensor  # [layers, H, T, S]
+
+
+def maps_of_pairs(
+    translator: Translator, pairs: Sequence[tuple[str, str]]
+) -> Iterator[SentenceMaps]:
+    """For each (source, target), what the model looks at when it is given both."""
+    corpus = translator.corpus(pairs)
+    for start in range(0, len(pairs), BATCH):
+        numbers = range(start, min(start + BATCH, len(pairs)))
+        source, target = corpus.batch(numbers)
+        inputs, _ = teacher_forcing(target.to(translator.device))
+        with evaluating(translator.model):
+            _, maps = translator.model(source.to(translator.device), inputs, need_weights=True)
+        for row, number in enumerate(numbers):
+            s, t = len(corpus.source[number]), len(corpus.target[number]) - 1
+            sizes = ((s, s), (t, t), (t, s))
+            yield SentenceMaps(
+                *(
+                    torch.stack([layer[row, :, :queries, :keys] for layer in layers])
+                    for layers, (queries, keys) in zip(maps, sizes, strict=True)
+                )
+            )

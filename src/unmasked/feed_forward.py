@@ -7,11 +7,10 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .dropout import Dropout
-from .validation import check_at_least, check_choice, check_vectors
+from .errors import checked, contracts
+from .fast.dropout import Dropout
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
-KINDS = ("linear", "conv")
+ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
 
 class FeedForward(nn.Module):
@@ -20,6 +19,7 @@ class FeedForward(nn.Module):
     `kind="conv"` writes the two layers as convolutions of width 1: the same sums, other code.
     """
 
+    @checked(contracts.make_feed_forward)
     def __init__(
         self,
         d_model: int,
@@ -31,25 +31,22 @@ class FeedForward(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        check_at_least("d_model", d_model, 1)
-        check_at_least("d_ff", d_ff, 1)
-        check_choice("feed_forward", kind, KINDS)
-        check_choice("activation", activation, tuple(ACTIVATIONS))
-        self.d_model, self.kind, self.activation = d_model, kind, ACTIVATIONS[activation]
-        self.expand: nn.Linear | nn.Conv1d
-        self.contract: nn.Linear | nn.Conv1d
-        if kind == "linear":
-            self.expand = nn.Linear(d_model, d_ff, bias=bias)
-            self.contract = nn.Linear(d_ff, d_model, bias=bias)
-        else:
-            self.expand = nn.Conv1d(d_model, d_ff, kernel_size=1, bias=bias)
-            self.contract = nn.Conv1d(d_ff, d_model, kernel_size=1, bias=bias)
+        layer = Convolution if kind == "conv" else nn.Linear
+        self.d_model, self.activation = d_model, ACTIVATION[activation]
+        self.expand = layer(d_model, d_ff, bias=bias)
+        self.contract = layer(d_ff, d_model, bias=bias)
         self.dropout = Dropout(dropout)
 
+    @checked(contracts.feed_forward)
     def forward(self, x: Tensor) -> Tensor:
-        check_vectors("x", x, self.d_model)
-        if self.kind == "conv":
-            x = x.transpose(1, 2)  # convolutions want the channels before the positions
-        x = self.dropout(self.activation(self.expand(x)))
-        x = self.contract(x)
-        return x.transpose(1, 2) if self.kind == "conv" else x
+        return self.contract(self.dropout(self.activation(self.expand(x))))
+
+
+class Convolution(nn.Conv1d):
+    """A convolution of width 1 over the positions: [B, S, D] → [B, S, E], as nn.Linear."""
+
+    def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
+        super().__init__(d_in, d_out, kernel_size=1, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # nn.Conv1d wants the width before the positions
+        return super().forward(x.transpose(1, 2)).transpose(1, 2)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .large_vocabulary import summed_loss
+from .config import PADDING
+from .errors import check_probability, check_tokens, check_type, invalid, shape
+from .fast.chunked_loss import summed_loss
+from .fast.guard import is_plain
+from .fast.packed import packed_decode
 from .masks import padding_mask
-from .packed import packed_decode
-from .special import PADDING
 from .transformer import Transformer
-from .validation import check_probability, check_tokens, check_type, invalid, shape
 
 MANY = 1 << 20  # logits; above it they are made in parts
 
@@ -36,9 +37,10 @@ def translation_loss(
     """The mean cross-entropy over the labels that are no padding: [B, S], [B, T + 1] → a scalar.
 
     Logits are computed for these labels alone: the last layer is the model's widest. `packed`
-    leaves padding out of every other position-wise layer too; targets must then be padded on the
-    right. `total` is for a part of a larger batch: that batch's number of labels, by which the
-    part's sum is divided, so that the parts add up to the mean of the whole.
+    leaves padding out of every other position-wise layer too, where the model is plain enough for
+    that; targets must then be padded on the right. `total` is for a part of a larger batch: that
+    batch's number of labels, by which the part's sum is divided, so that the parts add up to the
+    mean of the whole.
     """
     check_type("model", model, Transformer)
     check_probability("smoothing", smoothing)
@@ -47,7 +49,8 @@ def translation_loss(
     if not real.any():
         fix = "a target needs a word or an EOS after its BOS"
         raise invalid("target", "at least one label", "padding only", fix)
-    if packed:
+    compiling = torch.compiler.is_compiling()  # then whoever compiles has looked
+    if packed and (compiling or is_plain(model)):
         hidden = packed_decode(model, source, inputs, real)
     else:
         memory = model.encode(source)
@@ -56,18 +59,18 @@ def translation_loss(
     generator = model.generator
     count = len(labels) if total is None else total
     many = len(labels) * model.config.target_vocab > MANY
-    if many and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+    if many and torch.is_grad_enabled() and not compiling and is_plain(generator):
         return summed_loss(hidden, generator.weight, generator.bias, labels, smoothing) / count
     return smoothed_cross_entropy(generator(hidden), labels, smoothing).sum() / count
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """How surprising each label is: [N, V], [N] → [N].
+    """The cross-entropy of each label: [N, V], [N] → [N].
 
     With smoothing the aim is not all on the label: that share of it is spread evenly over the
     vocabulary, the label included.
     """
     precise = torch.promote_types(logits.dtype, torch.float32)  # autocast leaves halves on a CPU
     log_probabilities = logits.log_softmax(-1, dtype=precise)
-    surprise = -log_probabilities.gather(-1, labels[:, None])[:, 0]
-    return (1 - smoothing) * surprise - smoothing * log_probabilities.mean(-1)
+    of_label = -log_probabilities.gather(-1, labels[:, None])[:, 0]
+    return (1 - smoothing) * of_label - smoothing * log_probabilities.mean(-1)

@@ -8,15 +8,16 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from .validation import check_at_least, invalid
+from .errors import checked, contracts
 
 
+@checked(contracts.frequencies)
 def frequencies(d_model: int) -> Tensor:
     """The angle that each pair of columns turns by at one step: 10000^(-2i/d_model), float64."""
-    check_at_least("d_model", d_model, 1)
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
+@checked(contracts.sinusoids)
 def sinusoids(start: int, length: int, d_model: int) -> Tensor:
     """Rows of the paper's table: sine in the even columns, cosine in the odd. [length, d_model].
 
@@ -28,19 +29,16 @@ def sinusoids(start: int, length: int, d_model: int) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
 
 
+@checked(contracts.shift_matrix)
 def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """The matrix M with PE(p + shift) = M @ PE(p) for every position p: [d_model, d_model].
 
     Each pair of columns (sine, cosine) is turned by shift · frequency, whatever p is.
     """
-    if d_model % 2:
-        fix = "the last sine of an odd width has no cosine to be turned with"
-        raise invalid("d_model", "an even width", d_model, fix)
     angle = shift * frequencies(d_model)
     sine, cosine = angle.sin(), angle.cos()
     turns = torch.stack([cosine, sine, -sine, cosine], dim=-1).view(-1, 2, 2)
-    matrix: Tensor = torch.block_diag(*turns)  # type: ignore[no-untyped-call]
-    return matrix.to(dtype)
+    return torch.block_diag(*turns).to(dtype)
 
 
 class SinusoidalPositions(nn.Module):
@@ -48,9 +46,9 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
+    @checked(contracts.make_positions)
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
         super().__init__()
-        check_at_least("max_len", max_len, 1)
         self.d_model = d_model
         table = sinusoids(0, max_len, d_model).to(torch.get_default_dtype())
         self.register_buffer("table", table, persistent=False)
@@ -58,7 +56,7 @@ class SinusoidalPositions(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """When a model is moved, the table is made anew: not rounded twice, and never empty."""
         before = self.table
-        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        super()._apply(fn, recurse)
         if self.table is not before:
             self.table = sinusoids(0, len(before), self.d_model).to(self.table)
         return self
@@ -76,20 +74,17 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """Adds one trained vector a position; there is none to add beyond `max_len`."""
 
+    @checked(contracts.make_positions)
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
         super().__init__()
-        check_at_least("d_model", d_model, 1)
-        check_at_least("max_len", max_len, 1)
         self.table = nn.Parameter(torch.empty(max_len, d_model))
         nn.init.xavier_uniform_(self.table)
 
+    @checked(contracts.learned_rows)
     def rows(self, length: int, start: int = 0) -> Tensor:
         """The encodings of positions start … start + length - 1: [length, d_model]."""
-        if start + length > len(self.table):
-            fix = "raise max_len and train again, or use positions='sinusoidal'"
-            got = f"position {start + length - 1}"
-            raise invalid("positions", f"positions below max_len={len(self.table)}", got, fix)
         return self.table[start : start + length]
 
+    @checked(contracts.learned_positions)
     def forward(self, x: Tensor, start: int = 0) -> Tensor:  # [B, T, D] → [B, T, D]
         return x + self.rows(x.shape[1], start)

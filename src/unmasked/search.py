@@ -1,34 +1,27 @@
-"""Finding a good translation: the likeliest word each time, or several hypotheses side by side."""
+"""Finding a good translation: the likeliest token each time, or several hypotheses side by side."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, NamedTuple, overload
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .ranking import Finished, extend, penalty, take
-from .special import BOS, EOS, PADDING
-from .stepping import Cached, Recomputed
-from .transformer import AttentionMaps, Transformer
-from .validation import check_at_least, check_number, check_tokens, check_type, invalid
+from .config import BOS, EOS, PADDING
+from .errors import check_at_least, check_number, check_tokens, check_type, invalid
+from .fast.guard import is_plain
+from .fast.steps import FastSteps, take
+from .inspection.maps import AttentionMaps
+from .masks import padding_mask
+from .transformer import Transformer
 
 EXTRA_LENGTH = 50  # the paper's limit: the source's length and fifty more (section 6.1)
 
 
-class Hypotheses(NamedTuple):
-    """The n best translations of each sentence, best first."""
-
-    tokens: Tensor  # [B, n, T], without the BOS, with the EOS, then padding
-    scores: Tensor  # [B, n]: log-probability over the length penalty; -inf where there is none
-    maps: AttentionMaps | None  # of the best one, if asked for
-
-
-@overload
 def greedy(
     model: Transformer,
     source: Tensor,
@@ -38,40 +31,16 @@ def greedy(
     eos: int = EOS,
     use_cache: bool = True,
     drop_finished: bool = True,
-    need_weights: Literal[False] = False,
-) -> Tensor: ...
-@overload
-def greedy(
-    model: Transformer,
-    source: Tensor,
-    max_new_tokens: int | None = None,
-    *,
-    bos: int = BOS,
-    eos: int = EOS,
-    use_cache: bool = True,
-    drop_finished: bool = True,
-    need_weights: Literal[True],
-) -> tuple[Tensor, AttentionMaps]: ...
-def greedy(
-    model: Transformer,
-    source: Tensor,
-    max_new_tokens: int | None = None,
-    *,
-    bos: int = BOS,
-    eos: int = EOS,
-    use_cache: bool = True,
-    drop_finished: bool = True,
-    need_weights: bool = False,
-) -> Tensor | tuple[Tensor, AttentionMaps]:
+) -> Tensor:
     """The likeliest token at every step: source [B, S] → target [B, T].
 
-    The result has no BOS; each row ends with its EOS and then padding. With `need_weights` the
-    attention maps of what was written come too.
+    The result has no BOS; each row ends with its EOS and then padding. Without `max_new_tokens`
+    each sentence gets at most its source's length and fifty more.
     """
     limits = check_search(model, source, max_new_tokens, bos, eos)
     limit = int(limits.max())
     with evaluating(model):
-        stepper = (Cached if use_cache else Recomputed)(model, source, 1, limit)
+        steps = steps_of(model, source, 1, limit, use_cache=use_cache)
         written = torch.full((len(source), limit), PADDING, device=source.device)
         rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
         tokens = torch.full((len(source), 1), bos, device=source.device)
@@ -79,18 +48,25 @@ def greedy(
         going = torch.ones_like(rows, dtype=torch.bool)
         time = 0
         while True:
-            tokens = stepper.step(tokens, parents).max(-1).indices  # argmax, but vectorised
+            logits = without_padding(steps.step(tokens, parents))
+            tokens = logits.max(-1).indices  # argmax, but vectorised
             written[rows, time] = tokens[:, 0]
             time += 1
             going &= (tokens[:, 0] != eos) & (time < limits[rows])
             if not going.any():
                 break
             if drop_finished and worth_dropping(going):
-                stepper.keep(going)
+                steps.keep(going)
                 rows, tokens, parents, going = (x[going] for x in (rows, tokens, parents, going))
     beyond = torch.arange(limit, device=source.device) >= limits[:, None]
-    written = trim(clear_after(written, eos).masked_fill(beyond, PADDING))
-    return (written, maps_of(model, source, written, bos)) if need_weights else written
+    return trim(clear_after(written, eos).masked_fill(beyond, PADDING))
+
+
+class Hypotheses(NamedTuple):
+    """The n best translations of each sentence, best first."""
+
+    tokens: Tensor  # [B, n, T], without the BOS, with the EOS, then padding
+    scores: Tensor  # [B, n]: log-probability over the length penalty; -inf where there is none
 
 
 def beam(
@@ -104,7 +80,6 @@ def beam(
     bos: int = BOS,
     eos: int = EOS,
     use_cache: bool = True,
-    need_weights: bool = False,
 ) -> Hypotheses:
     """Keeps the `beam_size` best beginnings of each sentence: source [B, S] → Hypotheses.
 
@@ -115,7 +90,7 @@ def beam(
     limit = int(limits.max())
     check_beam(model, beam_size, n_best, length_penalty)
     with evaluating(model):
-        stepper = (Cached if use_cache else Recomputed)(model, source, beam_size, limit)
+        steps = steps_of(model, source, beam_size, limit, use_cache=use_cache)
         finished = Finished(len(source), beam_size, limit, source.device)
         rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
         tokens = torch.full((len(source), beam_size), bos, device=source.device)
@@ -126,7 +101,7 @@ def beam(
         time = 0
         while True:
             time += 1
-            logits = stepper.step(tokens, parents)
+            logits = without_padding(steps.step(tokens, parents))
             totals, parents, tokens = extend(totals, logits, 2 * beam_size)  # best first
             history = torch.cat([take(history, parents), tokens[:, :, None]], dim=-1)
             last = limits[rows, None]
@@ -141,12 +116,148 @@ def beam(
             if not going.any():
                 break
             if worth_dropping(going):
-                stepper.keep(going)
+                steps.keep(going)
                 rows, totals, history = rows[going], totals[going], history[going]
                 tokens, parents = tokens[going], parents[going]
     best = trim(finished.tokens[:, :n_best].clone())
-    maps = maps_of(model, source, best[:, 0], bos) if need_weights else None
-    return Hypotheses(best, finished.scores[:, :n_best].clone(), maps)
+    return Hypotheses(best, finished.scores[:, :n_best].clone())
+
+
+def written_maps(
+    model: Transformer, source: Tensor, tokens: Tensor, bos: int = BOS
+) -> AttentionMaps:
+    """The attention behind each token of a search: row t belongs to the t-th one after the BOS."""
+    target = F.pad(tokens[:, :-1], (1, 0), value=bos)
+    with evaluating(model):
+        _, maps = model(source, target, need_weights=True)
+    return AttentionMaps(*([weights.clone() for weights in part] for part in maps))
+
+
+# --- Steps ------------------------------------------------------------------------------------
+
+
+class Steps(Protocol):
+    """A decoder that is asked for one token after the other."""
+
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
+
+    def keep(self, rows: Tensor) -> None:
+        """Forgets the sentences that are finished."""
+
+
+def steps_of(
+    model: Transformer, source: Tensor, width: int, limit: int, *, use_cache: bool = True
+) -> Steps:
+    """The fastest that is right for this model and these sentences."""
+    if not use_cache:
+        return Recomputed(model, source, width, limit)
+    fast = is_plain(model) and bool((source != PADDING).any(-1).all())
+    return (FastSteps if fast else Cached)(model, source, width, limit)
+
+
+class Cached:
+    """With what `decode` remembers: a row and a cache for each hypothesis, of any model."""
+
+    def __init__(self, model: Transformer, source: Tensor, width: int, limit: int) -> None:
+        self.model, self.state = model, model.start(min(limit, 128))
+        self.mask = padding_mask(source).repeat_interleave(width, dim=0)
+        self.memory = model.encode(source).repeat_interleave(width, dim=0)
+
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        batch, width = tokens.shape
+        if width > 1:  # each goes on where its parent was
+            first = torch.arange(batch, device=tokens.device)[:, None] * width
+            self.state.select((first + parents).flatten())
+        x = self.model.decode(
+            tokens.reshape(-1, 1), self.memory, source_mask=self.mask, state=self.state
+        )
+        return self.model.generator(x).view(batch, width, -1)
+
+    def keep(self, rows: Tensor) -> None:
+        rows = rows.repeat_interleave(len(self.memory) // len(rows))
+        self.mask, self.memory = self.mask[rows], self.memory[rows]
+        self.state.select(rows)
+
+
+class Recomputed:
+    """Each step from the first token on: to compare with, and to trust."""
+
+    def __init__(self, model: Transformer, source: Tensor, width: int, _: int) -> None:
+        self.model = model
+        self.mask = padding_mask(source).repeat_interleave(width, dim=0)
+        self.memory = model.encode(source).repeat_interleave(width, dim=0)
+        self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
+
+    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        inherited = take(self.written, parents)
+        self.written = torch.cat([inherited, tokens[:, :, None]], dim=-1)  # [B, W, time]
+        x = self.model.decode(self.written.flatten(0, 1), self.memory, source_mask=self.mask)
+        return self.model.generator(x[:, -1]).view(*tokens.shape, -1)
+
+    def keep(self, rows: Tensor) -> None:
+        self.written = self.written[rows]
+        rows = rows.repeat_interleave(len(self.memory) // len(rows))
+        self.mask, self.memory = self.mask[rows], self.memory[rows]
+
+
+def without_padding(logits: Tensor) -> Tensor:
+    """Logits in which padding cannot win: it fills rows, and is never generated."""
+    logits[..., PADDING] = -torch.inf
+    return logits
+
+
+# --- Ranking ----------------------------------------------------------------------------------
+
+
+class Finished:
+    """The best complete hypotheses of each sentence so far, best first."""
+
+    def __init__(self, n_sentences: int, width: int, limit: int, device: torch.device) -> None:
+        self.tokens = torch.full((n_sentences, width, limit), PADDING, device=device)
+        self.scores = torch.full((n_sentences, width), -torch.inf, device=device)
+
+    def add(self, rows: Tensor, history: Tensor, scores: Tensor, ends: Tensor) -> None:
+        """Lets the candidates that end compete with those that already stand here."""
+        if not ends.any():
+            return
+        scores = torch.cat([self.scores[rows], scores.masked_fill(~ends, -torch.inf)], dim=1)
+        room = self.tokens.shape[-1] - history.shape[-1]
+        tokens = torch.cat([self.tokens[rows], F.pad(history, (0, room), value=PADDING)], dim=1)
+        best, order = scores.topk(self.scores.shape[1])
+        self.scores[rows] = best
+        self.tokens[rows] = take(tokens, order).masked_fill(best.isneginf()[:, :, None], PADDING)
+
+
+def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The n best continuations of each sentence's hypotheses: their totals, parents and tokens.
+
+    [B, W], [B, W, V] → three times [B, n].
+    """
+    logits = logits.float()
+    best, tokens = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
+    scores = totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
+    totals, chosen = scores.flatten(1).topk(min(n, scores[0].numel()))
+    return totals, chosen // best.shape[-1], tokens.flatten(1).gather(1, chosen)
+
+
+def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
+    """x.topk(k) over a long last dimension: the k best are in the k blocks with the best maxima."""
+    if x.shape[-1] < 4 * k * block:
+        return x.topk(k)
+    room = -x.shape[-1] % block
+    blocks = F.pad(x, (0, room), value=-torch.inf).view(*x.shape[:-1], -1, block)
+    chosen = blocks.amax(-1).topk(k).indices  # [..., k]
+    inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
+    values, at = inside.flatten(-2).topk(k)
+    return values, chosen.gather(-1, at // block) * block + at % block
+
+
+def penalty(length: int, alpha: float) -> float:
+    return float(((5 + length) / 6) ** alpha)
+
+
+# --- Rows -------------------------------------------------------------------------------------
 
 
 def worth_dropping(going: Tensor) -> bool:
@@ -166,14 +277,6 @@ def trim(tokens: Tensor) -> Tensor:
     return tokens[..., : int(used.max()) + 1 if len(used) else 1]
 
 
-def maps_of(model: Transformer, source: Tensor, tokens: Tensor, bos: int) -> AttentionMaps:
-    """The attention behind each written token: row t belongs to the t-th token after the BOS."""
-    target = F.pad(tokens[:, :-1], (1, 0), value=bos)
-    with evaluating(model):
-        _, maps = model(source, target, need_weights=True)
-    return AttentionMaps(*([weights.clone() for weights in part] for part in maps))
-
-
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Without dropout and gradients, whatever the model was doing before."""
@@ -185,6 +288,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
+
+
+# --- Arguments --------------------------------------------------------------------------------
 
 
 def check_search(

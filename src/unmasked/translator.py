@@ -1,12 +1,14 @@
-"""A model together with the words it knows: sentences in, sentences out, kept in a folder."""
+"""A model together with the words it knows: sentences in, sentences out; kept, and shipped."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -16,21 +18,25 @@ from safetensors import SafetensorError
 from torch import Tensor
 from tqdm import tqdm
 
-from .config import TransformerConfig
-from .data.batching import pad
-from .data.corpus import Corpus
+from .config import EOS, TransformerConfig
+from .data.corpus import Corpus, pad
 from .data.sources import languages
-from .data.subwords import Subwords, Vocabulary
-from .data.words import Words
-from .files import digest, flush
+from .data.vocabulary import Subwords, Vocabulary, Words
+from .errors import check_at_least, check_type, invalid
 from .search import beam, greedy
-from .special import EOS
+from .storage import (
+    UNFINISHED,
+    digest,
+    read_tensors,
+    set_tensors,
+    tensors_of,
+    write_tensors,
+    write_whole,
+)
 from .transformer import Transformer
-from .validation import check_at_least, check_type, invalid
-from .weights import read_tensors, set_tensors, tensors_of, write_tensors
 
-FORMAT = "unmasked model 2"
-WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
+FORMAT = "unmasked model 3"
+CONFIG = "config.json"
 
 
 class Translator:
@@ -130,33 +136,31 @@ class Translator:
     def save(self, folder: Path | str, *, dtype: torch.dtype | None = None) -> None:
         """Weights as safetensors; configuration, words and `about` as JSON.
 
-        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Each file is
-        whole or not there, and files of two different savings do not load.
+        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Files are
+        called by their sums, and `config.json`, which names them, is replaced last: whatever
+        happens, the folder holds a whole model, the one before or this one.
         """
         path = Path(folder)
         kept = {"format": FORMAT, "model": asdict(self.model.config), "about": self.about}
-        joint = self.source if isinstance(self.source, Subwords) else None
+        texts = {}
         if isinstance(self.source, Words) and isinstance(self.target, Words):
             kept |= {"source": self.source.words, "target": self.target.words}
-        elif self.source is not self.target:
+        elif isinstance(self.source, Subwords) and self.source is self.target:
+            texts["tokenizer-{sum}.json"] = self.source.to_json()
+        else:
             fix = "give source and target the same object"
             raise invalid("target", "the source's own subwords", "others", fix)
-        names = [WEIGHTS, *([TOKENIZER] if joint else []), CONFIG]
-        files = {name: path / f".unfinished-{name}" for name in names}
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_tensors(files[WEIGHTS], tensors_of(self.model), dtype)
-            if joint:
-                files[TOKENIZER].write_text(joint.to_json() + "\n", encoding="utf-8")
-            kept["sums"] = {name: digest(files[name]) for name in names[:-1]}
+            before = files_of(path)
+            weights = partial(write_tensors, tensors=tensors_of(self.model), dtype=dtype)
+            files = [write_whole(path, "model-{sum}.safetensors", weights)]
+            files += [write_text(path, name, text) for name, text in texts.items()]
+            kept["sums"] = {file.name: digest(file) for file in files}
             plain = methodcaller("item")  # NumPy's numbers
             text = json.dumps(kept, indent=1, ensure_ascii=False, default=plain)
-            files[CONFIG].write_text(text + "\n", encoding="utf-8")
-            shutil.copymode(files[CONFIG], files[WEIGHTS])  # else others may not read it
-            for file in files.values():
-                flush(file)
-            for name, file in files.items():
-                file.replace(path / name)
+            write_text(path, CONFIG, text)
+            delete(path, before - set(files), keep=set(files))
         except (OSError, SafetensorError) as error:
             message = f"{path}: the model could not be written ({error})"
             raise OSError(f"{message}; choose a folder with space that you may write in") from error
@@ -165,26 +169,84 @@ class Translator:
     def load(cls, folder: Path | str) -> Translator:
         path = Path(folder)
         try:
-            kept = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-            if kept["format"] != FORMAT:
-                raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
-            for name, expected in kept["sums"].items():
-                if digest(path / name) != expected:
-                    raise ValueError(f"a {name} that {CONFIG} does not belong to")
-            model = Transformer(TransformerConfig(**kept["model"]))
-            set_tensors(model, read_tensors(path / WEIGHTS))
-            source: Vocabulary
-            target: Vocabulary
-            if TOKENIZER in kept["sums"]:
-                source = target = Subwords.from_json((path / TOKENIZER).read_text("utf-8"))
-            else:
-                source, target = Words(kept["source"]), Words(kept["target"])
-            return cls(model.eval(), source, target, dict(kept["about"]))
+            while True:
+                text = (path / CONFIG).read_text(encoding="utf-8")
+                try:
+                    return cls.from_files(path, json.loads(text))
+                except FileNotFoundError:  # another was saved there while we read?
+                    if (path / CONFIG).read_text(encoding="utf-8") == text:
+                        raise
         except OSError as error:
             fix = "give the folder that `python -m unmasked train` wrote"
-            expected = f"a folder with {CONFIG} and {WEIGHTS}"
+            expected = f"a folder with {CONFIG} and the weights that it names"
             raise invalid(str(path), expected, f"{error.strerror}", fix) from None
         except (ValueError, KeyError, TypeError) as error:
             got = f"no {error}" if isinstance(error, KeyError) else error
             fix = "its files are damaged or of another version: fetch or make them again"
             raise invalid(str(path), "a model's folder", got, fix) from None
+
+    @classmethod
+    def from_files(cls, folder: Path, kept: Mapping[str, Any]) -> Translator:
+        """The model that a configuration describes, from the files that it names."""
+        if kept["format"] != FORMAT:
+            raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
+        files = {Path(name).suffix: folder / Path(name).name for name in kept["sums"]}
+        for name, expected in kept["sums"].items():
+            if digest(folder / Path(name).name) != expected:
+                raise ValueError(f"a {name} that {CONFIG} does not belong to")
+        model = Transformer(TransformerConfig(**kept["model"]))
+        set_tensors(model, read_tensors(files[".safetensors"]))
+        if ".json" in files:
+            joint = Subwords.from_json(files[".json"].read_text(encoding="utf-8"))
+            return cls(model.eval(), joint, joint, kept["about"])
+        return cls(model.eval(), Words(kept["source"]), Words(kept["target"]), kept["about"])
+
+
+def write_text(folder: Path, name: str, text: str) -> Path:
+    return write_whole(folder, name, lambda file: file.write_text(text + "\n", encoding="utf-8"))
+
+
+def files_of(folder: Path) -> set[Path]:
+    """Those that a model's configuration names, if there is one: its weights and its words."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        return {folder / Path(name).name for name in kept["sums"]}
+    return set()
+
+
+def weights_file(folder: Path) -> Path:
+    return next(file for file in files_of(folder) if file.suffix == ".safetensors")
+
+
+def delete(folder: Path, replaced: set[Path], keep: set[Path]) -> None:
+    """What was replaced; and what a saving left that was killed more than an hour ago."""
+    left = [*folder.glob("model-*.safetensors"), *folder.glob("tokenizer-*.json")]
+    long_ago = time.time() - 3600
+    for file in (*replaced, *set(left) - keep, *folder.glob(f"{UNFINISHED}*")):
+        with suppress(OSError):  # it takes space and does no harm
+            if file in replaced or (file.is_file() and file.stat().st_mtime < long_ago):
+                file.unlink()
+
+
+# --- The trained models of this package -------------------------------------------------------
+
+MODELS = Path(__file__).parent / "models"
+
+
+def shipped_models() -> list[str]:
+    return sorted(path.name for path in MODELS.iterdir() if path.is_dir())
+
+
+def load(model: Path | str) -> Translator:
+    """`load("de-en")`, offline and on a CPU; or the folder that a training of yours has written."""
+    return Translator.load(folder_of(model))
+
+
+def folder_of(model: Path | str) -> Path:
+    """Where it is: a name goes before a folder that is called the same."""
+    if str(model) in shipped_models():
+        return MODELS / str(model)
+    if not Path(model).is_dir():
+        fix = "or the folder that `python -m unmasked train` wrote"
+        raise invalid("model", f"one of {', '.join(shipped_models())}", repr(str(model)), fix)
+    return Path(model)

@@ -18,14 +18,13 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig, recorded
+from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig
 from unmasked.attention import masked_softmax, scaled_scores
-from unmasked.encoder import EncoderLayer
+from unmasked.encoder import EncoderLayer, Residual
 from unmasked.feed_forward import FeedForward
-from unmasked.residual import Residual
 from unmasked.search import EXTRA_LENGTH, beam
-from unmasked.training import Recipe
-from unmasked.training.recipe import optimizer_for
+from unmasked.training.recipe import Recipe, optimizer_for
+from unmasked_book import recorded
 
 find = runpy.run_path(str(BOOK / "_ext/named.py"))["find"]
 PAGE = prose("paper")

@@ -4,9 +4,8 @@ import json
 
 from pages import ROOT, prose
 
-from unmasked import recorded
-from unmasked.claims.intervals import difference, interval
-from unmasked.claims.rows import row, trials
+from unmasked_book import recorded
+from unmasked_book.experiments.statistics import difference, interval, row, trials
 
 
 def test_the_table_of_chapter_3_is_that_of_the_recorded_run():

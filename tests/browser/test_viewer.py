@@ -6,8 +6,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page
 from visit import SIZES, Visit
 
+from unmasked.plots.viewer import attention_view
 from unmasked.transformer import AttentionMaps
-from unmasked.viewer import attention_view
 
 CHAPTER = "book/07_transformer"
 DESK = pytest.mark.parametrize(("size", "theme"), [(SIZES["wide"], "light")])

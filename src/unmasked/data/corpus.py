@@ -1,4 +1,4 @@
-"""Sentence pairs as tokens, in batches whose order is known from a seed."""
+"""Sentence pairs as tokens, in batches with little padding, whose order is known from a seed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,50 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..special import BOS, EOS
-from ..validation import invalid
-from .batching import batches_by_tokens, pad
-from .subwords import Vocabulary
+from ..config import BOS, EOS, PADDING
+from ..errors import check_at_least, invalid
+from .vocabulary import Vocabulary, same_words
+
+
+def pad(sentences: Sequence[Sequence[int]]) -> Tensor:
+    """Token lists → one tensor, the short ones filled up with padding: [B, longest]."""
+    rows = [torch.as_tensor(sentence) for sentence in sentences]
+    if not rows or any(len(row) == 0 for row in rows):
+        got = "an empty one" if rows else "none"
+        raise invalid("sentences", "sentences of at least one token", got, "leave empty ones out")
+    if any(row.dtype.is_floating_point for row in rows):
+        fix = "token numbers index a table"
+        raise invalid("sentences", "whole numbers", "fractions", fix)
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING).long()
+
+
+def batches_by_tokens(
+    lengths: Sequence[int], max_tokens: int, *, generator: torch.Generator | None = None
+) -> list[list[int]]:
+    """Sentence numbers in batches of similar length, padded to at most `max_tokens` each.
+
+    Sentences of one length and the order of the batches are shuffled. For pairs give the longer
+    of the two lengths. Each sentence is in exactly one batch.
+    """
+    check_at_least("max_tokens", max_tokens, 1)
+    if len(lengths) == 0:
+        raise invalid("lengths", "at least one sentence", "none", "check the corpus that was read")
+    longest = max(lengths)
+    if longest > max_tokens:
+        fix = "raise max_tokens, or leave out sentences longer than it"
+        raise invalid("max_tokens", f"room for the longest sentence, {longest}", max_tokens, fix)
+    shuffled = torch.randperm(len(lengths), generator=generator).tolist()
+    batches: list[list[int]] = [[]]
+    for number in sorted(shuffled, key=lengths.__getitem__):  # stable: equal lengths stay shuffled
+        if (len(batches[-1]) + 1) * lengths[number] > max_tokens:
+            batches.append([])
+        batches[-1].append(number)
+    order = torch.randperm(len(batches), generator=generator).tolist()
+    return [batches[number] for number in order]
+
 
 Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between BOS and EOS
 
@@ -28,7 +65,7 @@ def turned(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return target[:, 1:], F.pad(source, (1, 0), value=BOS)
 
 
-class Place(NamedTuple):
+class Cursor(NamedTuple):
     """Where in the data a training stands: so many batches of this epoch are done."""
 
     epoch: int = 0
@@ -36,20 +73,30 @@ class Place(NamedTuple):
 
 
 class Corpus:
-    """Token lists: sources end with EOS, targets stand between BOS and EOS."""
+    """Token lists: sources end with EOS, targets stand between BOS and EOS.
 
-    def __init__(self, source: Sequence[Sequence[int]], target: Sequence[Sequence[int]]) -> None:
+    `joint` says that a token means the same on both sides, so that they can be exchanged.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Sequence[int]],
+        target: Sequence[Sequence[int]],
+        *,
+        joint: bool = False,
+    ) -> None:
         if len(source) != len(target) or not source:
             got = f"{len(source)} and {len(target)}"
             raise invalid("corpus", "as many sources as targets", got, "each pair needs both")
-        self.source, self.target = source, target
+        self.source, self.target, self.joint = source, target, joint
         self.lengths = [max(len(s), len(t)) for s, t in zip(source, target, strict=True)]
 
     @classmethod
     def of(cls, source: Vocabulary, target: Vocabulary, pairs: Iterable[tuple[str, str]]) -> Corpus:
         """Pairs of sentences, as tokens."""
         both = [framed(source, target, pair) for pair in pairs]
-        return cls([tokens for tokens, _ in both], [tokens for _, tokens in both])
+        sides = [tokens for tokens, _ in both], [tokens for _, tokens in both]
+        return cls(*sides, joint=same_words(source, target))
 
     def __len__(self) -> int:
         return len(self.source)
@@ -74,14 +121,14 @@ class Corpus:
         self,
         max_tokens: int,
         seed: int,
-        start: Place = Place(),  # noqa: B008
-    ) -> Iterator[tuple[list[int], Place]]:
+        start: Cursor = Cursor(),  # noqa: B008
+    ) -> Iterator[tuple[list[int], Cursor]]:
         """Batch after batch without end, each with the place that follows it."""
         epoch, done = start
         while True:
             batches = self.epoch(epoch, max_tokens, seed)
             for number in range(done, len(batches)):
-                yield batches[number], Place(epoch, number + 1)
+                yield batches[number], Cursor(epoch, number + 1)
             epoch, done = epoch + 1, 0
 
     def fingerprint(self) -> str:

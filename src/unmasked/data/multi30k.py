@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from ..validation import check_choice, invalid
+from ..errors import check_choice, invalid
 
 SPLITS = {
     "train": 29_000,

@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..validation import check_choice, invalid
+from ..errors import check_choice, invalid
 from .multi30k import multi30k
-from .phrasebook import Pair, pairs
-from .subwords import Subwords, Vocabulary
-from .words import Words
+from .phrasebook import Pair, sentence_pairs
+from .vocabulary import Subwords, Vocabulary, Words
 
 
 class Data(NamedTuple):
@@ -20,15 +19,15 @@ class Data(NamedTuple):
     validation: Sequence[tuple[str, str]] = ()
 
 
-def phrasebook(count: int = 40_000, seed: int = 0) -> Data:
+def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
     """German to English, with a vocabulary made of the training sentences."""
-    made = [(pair.german, pair.english) for pair in pairs(count, seed=seed)]
+    made = [(pair.german, pair.english) for pair in sentence_pairs(count, seed=seed)]
     return Data(made, Words.of(german for german, _ in made), Words.of(text for _, text in made))
 
 
 def phrasebook_test(count: int) -> list[Pair]:
     """Sentences with combinations that no training sentence has."""
-    return pairs(count, seed=1, held_out=True)
+    return sentence_pairs(count, seed=1, held_out=True)
 
 
 def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000) -> Data:
@@ -47,7 +46,10 @@ def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list
     return [(de, en) if source == "de" else (en, de) for de, en in pairs]
 
 
-SOURCES: Mapping[str, Callable[..., Data]] = {"phrasebook": phrasebook, "multi30k": multi30k_data}
+SOURCES: Mapping[str, Callable[..., Data]] = {
+    "phrasebook": phrasebook_data,
+    "multi30k": multi30k_data,
+}
 
 
 def languages(name: str = "", **options: Any) -> tuple[str, str] | None:

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..validation import check_at_least, invalid
-from .batching import batches_by_tokens, pad
-from .corpus import Corpus, Place, Tokens, framed, turned
-from .subwords import Vocabulary
+from ..errors import check_at_least, invalid
+from .corpus import Corpus, Cursor, Tokens, batches_by_tokens, framed, pad, turned
+from .vocabulary import Vocabulary, same_words
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -50,6 +49,7 @@ class StreamedCorpus:
     ) -> None:
         check_at_least("buffer", buffer, 1)
         self.read, self.source, self.target, self.buffer = read, source, target, buffer
+        self.joint = same_words(source, target)
 
     def buffers(self) -> Iterator[list[Tokens]]:
         """One pass, as tokens."""
@@ -69,15 +69,15 @@ class StreamedCorpus:
         self,
         max_tokens: int,
         seed: int,
-        start: Place = Place(),  # noqa: B008
-    ) -> Iterator[tuple[list[Tokens], Place]]:
+        start: Cursor = Cursor(),  # noqa: B008
+    ) -> Iterator[tuple[list[Tokens], Cursor]]:
         """Batch after batch without end, each with the place that follows it."""
         epoch, done = start
         while True:
             number = 0
             for number, batch in enumerate(self.epoch(epoch, max_tokens, seed), 1):
                 if number > done:
-                    yield batch, Place(epoch, number)
+                    yield batch, Cursor(epoch, number)
             if number == 0:
                 fix = "it is called once a pass, and begins anew each time"
                 raise invalid("read", "at least one pair of sentences", "none", fix)

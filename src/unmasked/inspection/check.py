@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from ..special import PADDING
-from ..stepping import Cached
+from ..config import PADDING
+from ..errors import check_at_least, check_type, invalid
+from ..search import steps_of
 from ..transformer import Transformer
-from ..validation import check_type
 from . import properties, reach
-from .arguments import check_arguments, words
-from .gradient import gradient
 from .order import order
-from .padding import cached, padded
 from .probe import Forward, Probe, RefusedError
+from .properties import cached, gradient, padded
 from .registered import Hidden, hidden, registered, shared
 from .report import Finding, Report
 from .state import precisely, undisturbed
@@ -54,8 +53,8 @@ def check(
         config, pairs = model.config, pairs + pairs_of(model)
         step = step_by_step if step is None and forward is None else step
     check_arguments(model, {"forward": forward, "step": step}, pairs, seed)
-    source_vocab = words("source_vocab", source_vocab, config, padding)
-    target_vocab = words("target_vocab", target_vocab, config, padding)
+    source_vocab = vocabulary_size("source_vocab", source_vocab, config, padding)
+    target_vocab = vocabulary_size("target_vocab", target_vocab, config, padding)
     cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
     with torch.inference_mode(False), torch.random.fork_rng(cuda[:1]), precisely():
         before = hidden(model)
@@ -120,10 +119,9 @@ def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
 
 def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
     """As search computes: one token at a time, each with what is remembered of those before."""
-    stepper = Cached(model, source, 1, target.shape[1])
+    steps = steps_of(model, source, 1, target.shape[1])
     first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
-    steps = [stepper.step(token[:, None], first) for token in target.unbind(1)]
-    return torch.cat(steps, dim=1)
+    return torch.cat([steps.step(token[:, None], first) for token in target.unbind(1)], dim=1)
 
 
 def pairs_of(model: Transformer) -> list[tuple[str, str]]:
@@ -131,3 +129,46 @@ def pairs_of(model: Transformer) -> list[tuple[str, str]]:
     shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
     ties = model.config.tie_embeddings
     return [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)
+
+
+FEWEST = 4  # padding and three words: neighbours can differ, and change places
+
+
+def check_arguments(
+    model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int
+) -> None:
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        fix = "check the model that it was made from: from outside, nothing in it can be watched"
+        raise invalid("model", "modules written in Python", "a ScriptModule", fix)
+    if any(is_lazy(parameter) or parameter.is_meta for parameter in model.parameters()):
+        fix = "call a lazy model once; move one from the meta device with to_empty"
+        raise invalid("model", "parameters that have numbers", "some without", fix)
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            fix = f"write {name}=lambda model, source, target: …"
+            got = type(function).__name__
+            raise invalid(name, "a function of model, source and target", got, fix)
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            fix = 'write tied=[("embedding.weight", "output.weight")]'
+            raise invalid("tied", "pairs of parameter names", repr(pair), fix)
+        for name in pair:
+            if name not in named:
+                fix = "model.named_parameters(remove_duplicate=False) lists them"
+                raise invalid("tied", "names of parameters", repr(name), fix)
+    check_at_least("seed", seed, 0)
+
+
+def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
+    """The size of a vocabulary: what was given, or what the model knows."""
+    size = getattr(known, argument, None) if size is None else size
+    if size is None:
+        fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"
+        raise invalid(argument, "the number of words", None, fix)
+    check_at_least(argument, size, FEWEST)
+    check_at_least("padding", padding, 0)
+    if padding >= size:
+        fix = "name the token that fills short sentences"
+        raise invalid("padding", f"a token below {argument}={size}", padding, fix)
+    return size

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .distance import apart
-from .probe import SOURCE, TARGET, Probe, RefusedError, backward
+from .probe import SOURCE, TARGET, Probe, RefusedError, apart, backward
 from .properties import without
 from .report import Finding
 

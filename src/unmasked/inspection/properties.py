@@ -1,14 +1,15 @@
-"""Whether a model answers at all, and always the same."""
+"""Whether a model answers, and always the same; ignores padding; and whether all of it learns."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from .distance import apart, can_be_said
-from .probe import Probe, RefusedError
+from .probe import LENGTHS, ROWS, TARGET, Forward, Probe, RefusedError, apart, backward, can_be_said
 from .report import Finding, listed
 
 
@@ -75,3 +76,140 @@ def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
     if zeros:
         fix = f"{listed(zeros)}: all zeros, which may be why; check again after some training"
     return Finding(name, "note" if zeros else "fault", what, fix)
+
+
+def moved(a: Tensor, b: Tensor, limit: float, counts: Tensor | None = None) -> str:
+    """The earliest output that two answers [B, T, V] give differently, in words; or nothing."""
+    gap = apart(a, b)
+    gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
+    wide = (gap > limit).any(0).nonzero()
+    if not len(wide):
+        return ""
+    position, size = int(wide[0]), float(gap[:, wide[0]].max())
+    how = f"moves by {size:.2g}" if size < math.inf else "is not finite"
+    return f"output[{position}] {how}"
+
+
+def padded(probe: Probe) -> Finding:
+    """Padding behind the source, behind the target, and short sentences beside long ones."""
+    longer = F.pad(probe.source, (0, 2), value=probe.padding)
+    seen = moved(probe(longer, probe.target), probe.base, probe.scale.close)
+    if seen:
+        what = f"with two words of padding behind the source, {seen}"
+        fix = "mask the source's padding in every layer of the encoder, and in cross-attention"
+        return Finding("padding", "fault", what, fix)
+    longer = F.pad(probe.target, (0, 3), value=probe.padding)
+    seen = moved(probe(probe.source, longer)[:, :TARGET], probe.base, probe.scale.close)
+    if seen:
+        what = f"with three words of padding behind the target, {seen}"
+        fix = "padding is a later word too: look at the causal mask, and at norms and means"
+        return Finding("padding", "fault", what, fix)
+    for grad in (False, True):
+        source, target, _ = probe.ragged
+        together = probe(source, target, grad=grad)
+        mode = ", with gradients" if grad else ""
+        for row in (0, ROWS - 2, ROWS - 1):  # the shortest
+            long, wide = LENGTHS[row]
+            alone = probe(source[[row], :long], target[[row], :wide], grad=grad)
+            seen = moved(alone, together[[row], :wide], probe.scale.close)
+            if seen:
+                what = f"beside longer sentences than {long} and {wide} words, {seen}{mode}"
+                fix = (
+                    "sentences mix, or a mask goes to the wrong one or to the wrong side: look at "
+                    "each view, softmax, norm and length that has to do with the batch"
+                )
+                return Finding("padding", "fault", what, fix)
+        if not together[..., can_be_said(probe.base)].isfinite().all():
+            what = f"outputs at the target's own padding are not finite{mode}"
+            fix = "the loss may leave them out: backward multiplies them by 0, and 0 · NaN is NaN"
+            return Finding("padding", "fault", what, fix)
+    return Finding("padding", "passed", "no output moves by more than rounding")
+
+
+def cached(probe: Probe, step: Forward) -> Finding:
+    """Two batches: what is remembered of the first must not show in the second."""
+    source, target, real = probe.ragged
+    everywhere = torch.ones_like(real)
+    for question, counts in (((probe.source, probe.target), everywhere), ((source, target), real)):
+        expected, got = probe(*question), probe(*question, step)
+        said = can_be_said(got) & can_be_said(expected)
+        seen = moved(got[..., said], expected[..., said], probe.scale.close, counts)
+        if seen:
+            what = f"computed word by word, {seen}"
+            fix = (
+                "does each step stand at its own position, does the cache of every layer grow, and "
+                "is the memory that of this sentence?"
+            )
+            return Finding("cached", "fault", what, fix)
+    return Finding("cached", "passed", f"{TARGET} steps give the outputs of one call")
+
+
+def gradients(probe: Probe) -> dict[str, Tensor | None]:
+    """Of the cross-entropy of random labels at the real positions; `.grad` is left alone."""
+    named = {name: p for name, p in probe.model.named_parameters() if p.requires_grad}
+    source, target, real = probe.ragged
+    said = can_be_said(probe.base).to(probe.device)
+    probe.begin_anew()
+    with torch.enable_grad():
+        logits = probe.answer(source, target)[real][:, said]
+        labels = torch.randint(logits.shape[-1], (len(logits),), generator=probe.draws)
+        precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        loss = F.cross_entropy(precise, labels.to(logits.device), reduction="sum")
+    if not named or not loss.requires_grad:
+        return dict.fromkeys(named)
+    found = backward(loss, list(named.values()))
+    return dict(zip(named, found, strict=True))
+
+
+def gradient(probe: Probe) -> Finding:
+    """A vector that is used and gets nothing but rounding is a note, not a fault.
+
+    A key's bias is like that: it moves all scores of a row together, and softmax does not see it.
+    """
+    try:
+        found = gradients(probe)
+        if not any(gradient is not None for gradient in found.values()):
+            probe.model.train()  # some models make no gradients in evaluation mode
+            found = gradients(probe)
+    except RefusedError as error:
+        if "use_reentrant" not in error.what:
+            raise
+        return Finding("gradient", "not offered", "checkpoints with use_reentrant=True forbid it")
+    if not found:
+        return Finding("gradient", "not offered", "no parameter asks for one")
+    none = [name for name, g in found.items() if g is None]
+    if none:
+        what = f"unused, or cut off from the loss: {listed(none)}"
+        fix = "look for .detach(), torch.no_grad(), .item(), or a layer that forward does not call"
+        return Finding("gradient", "fault", what, fix)
+    sizes = {name: float(g.abs().max()) for name, g in found.items() if g is not None}
+    broken = [name for name, size in sizes.items() if not math.isfinite(size)]
+    if broken:
+        what = f"not finite: the gradient of {listed(broken)}"
+        fix = (
+            "look for NaN or infinity at padded positions: times 0, it is NaN in the backward pass"
+        )
+        return Finding("gradient", "fault", what, fix)
+    vectors = [name for name, g in found.items() if g is not None and is_vector(g)]
+    zero = [name for name, size in sizes.items() if size == 0 and name not in vectors]
+    if zero:
+        what = f"zero everywhere: the gradient of {listed(zero)}"
+        fix = "look for a product with 0, a mask or a flat function between it and the loss"
+        return without(probe, "gradient", what, fix)
+    little = min(100 * probe.eps, 0.01)
+    lost = [name for name in vectors if sizes[name] <= little * beside(name, sizes)]
+    if lost:
+        what = f"nothing but rounding comes to {listed(lost)}"
+        fix = "right for a key's bias, which moves all scores of a softmax alike; not for a query's"
+        return Finding("gradient", "note", what, fix)
+    return Finding("gradient", "passed", f"one for each of {len(found)} parameters")
+
+
+def is_vector(g: Tensor) -> bool:
+    return sum(size > 1 for size in g.shape) <= 1
+
+
+def beside(name: str, sizes: dict[str, float]) -> float:
+    """The largest gradient in the same module."""
+    module = name.rpartition(".")[0]
+    return max(size for other, size in sizes.items() if other.rpartition(".")[0] == module)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .probe import Probe, RefusedError
+from .probe import ROWS, SOURCE, TARGET, Probe, RefusedError, backward, can_be_said
 from .properties import without
 from .report import Finding
-from .rows import rows
 
 
-def pairs(moved: Tensor) -> list[list[int]]:
+def places(moved: Tensor) -> list[list[int]]:
     """The places of what is True in [words, outputs], as [output, word], the earliest first."""
     found: list[list[int]] = moved.t().nonzero().tolist()
     return found
@@ -25,13 +26,13 @@ def causality(probe: Probe) -> Finding:
         torch.ones_like(probe.influences[1]).tril(-1).bool()
     )  # [word, output]: the word is later
     mode, moved = "", probe.influences[1]
-    leaks = pairs((moved > probe.scale.same) & later)
+    leaks = places((moved > probe.scale.same) & later)
     with contextlib.suppress(RefusedError):
         probe.model.train()
         steady = torch.equal(*(probe(probe.source, probe.target) for _ in range(2)))
         if steady and not leaks:
             mode, moved = " in training mode", probe.influence(1)
-            leaks = pairs((moved > probe.scale.same) & later)
+            leaks = places((moved > probe.scale.same) & later)
     if leaks:
         output, word = leaks[0]
         what = (
@@ -51,7 +52,7 @@ def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Find
     should = torch.ones_like(moved).bool()
     if word == "target":
         should = should.triu()
-    silent, hardly = (pairs((moved <= limit) & should) for limit in (0.0, probe.scale.hardly))
+    silent, hardly = (places((moved <= limit) & should) for limit in (0.0, probe.scale.hardly))
     if not hardly:
         what = f"each {word} word moves each of its outputs by {float(moved[should].min()):.2g}"
         return Finding(name, "passed", f"{what} or more")
@@ -76,7 +77,7 @@ def own_words(probe: Probe) -> Finding:
         if finding.verdict == "passed":
             fix = "with a source of one word: has the cross-attention its residual?"
             finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
-    for module, read in rows(probe, 1) if finding.verdict == "passed" else []:
+    for module, read in rows_read(probe, 1) if finding.verdict == "passed" else []:
         for output in range(1, len(read)):  # the first output may have no choice
             if read[:, output].any() and not read[output, output]:
                 what = f"output[{output}] reads earlier words in what {module} returns, not its own"
@@ -89,10 +90,59 @@ def source(probe: Probe) -> Finding:
     """Every word, and every row of the memory: one row of it alone may know all words."""
     fix = "is there cross-attention, and are its keys and values the memory?"
     finding = reaches(probe, "source", "source", probe.influences[0], fix)
-    for module, read in rows(probe, 0) if finding.verdict == "passed" else []:
+    for module, read in rows_read(probe, 0) if finding.verdict == "passed" else []:
         partly = read.any(0) & read.any(1, keepdim=True) & ~read
         if partly.any():
-            output, word = pairs(partly)[0]
+            output, word = places(partly)[0]
             what = f"output[{output}] does not read row {word} of what {module} returns, others do"
             return Finding("source", "fault", what, "is the causal mask used in cross-attention?")
     return finding
+
+
+Kept = list[tuple[str, Tensor]]
+
+
+def rows_read(probe: Probe, side: int) -> Kept:
+    """Of each module that returns a vector a word: its name, and what is read, [words, outputs].
+
+    The modules nearest to the output come first. A row is read if a gradient comes to it in any
+    sentence, and from any call of the module. From half precision, which may lose one: nothing.
+    """
+    length = (SOURCE, TARGET)[side]
+    kept: Kept = []
+    hooks = [
+        module.register_forward_hook(partial(keep, kept, name, length))
+        for name, module in probe.model.named_modules()
+    ]
+    try:
+        probe.begin_anew()
+        with torch.enable_grad():
+            logits = probe.answer(probe.source, probe.target)
+    except RefusedError:  # "repeats" tells of it
+        return []
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not kept or not probe.scale.fine:
+        return []
+    said = can_be_said(probe.base).to(logits.device)
+    weights = torch.randn(int(said.sum()), generator=probe.draws).to(logits)
+    sums = (logits[..., said] @ weights).sum(0)  # [T]
+    read = {name: torch.zeros(length, TARGET, dtype=torch.bool) for name, _ in reversed(kept)}
+    for output in range(TARGET):
+        try:
+            found = backward(sums[output], [vectors for _, vectors in kept])
+        except RefusedError:  # "gradient" tells of it
+            return []
+        for (name, _), gradient in zip(kept, found, strict=True):
+            if gradient is not None:
+                batch = gradient.shape.index(ROWS)
+                read[name][:, output] |= (gradient != 0).any(-1).any(batch).cpu()
+    return list(read.items())
+
+
+def keep(kept: Kept, name: str, length: int, _: nn.Module, __: Any, returned: Any) -> None:
+    """What a module returns, alone or first of several, if it is [B, L, D] or [L, B, D]."""
+    vectors = returned[0] if isinstance(returned, tuple) and returned else returned
+    if isinstance(vectors, Tensor) and vectors.requires_grad and vectors.dim() == 3:
+        kept += [(name, vectors)] * (sorted(vectors.shape[:2]) == sorted((ROWS, length)))

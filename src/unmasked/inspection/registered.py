@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..validation import shape
+from ..errors import shape
 from .probe import Probe
 from .report import Finding, listed
 from .state import inside

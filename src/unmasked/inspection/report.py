@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..validation import check_choice
+from ..errors import check_choice
 
 Verdict = Literal["passed", "fault", "note", "not offered"]
 MARKS: dict[Verdict, str] = {"passed": "ok", "fault": "FAULT", "note": "note", "not offered": "-"}

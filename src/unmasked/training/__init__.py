@@ -2,8 +2,8 @@
 
 from .fit import fit
 from .history import History
-from .loop import train
 from .processes import processes
 from .recipe import Recipe, rate_at
+from .trainer import train
 
 __all__ = ["History", "Recipe", "fit", "processes", "rate_at", "train"]

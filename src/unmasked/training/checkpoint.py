@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 from torch import Tensor
 
-from ..files import digest, flush
-from ..validation import invalid
-from ..weights import read_tensors, write_tensors
+from ..errors import invalid
+from ..storage import digest, flush, read_tensors, write_tensors
 
 FORMAT = "unmasked checkpoint 1"
 STATE = "state.json"
@@ -74,7 +73,7 @@ def tidy(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def load(folder: Path) -> Checkpoint | None:
+def newest(folder: Path) -> Checkpoint | None:
     """The newest checkpoint of a folder; none if there is none; an error if it is damaged."""
     found = checkpoints(folder)
     return read(found[-1]) if found else None

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..validation import check_number, invalid
+from ..errors import check_number, invalid
 
 
 def fit(
@@ -36,7 +36,7 @@ def fit(
     for batch in work:
         value = loss(model, *batch)
         optimizer.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         optimizer.step()
         schedule.step()
         losses.append(value.item())

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..validation import check_at_least, invalid
+from ..errors import check_at_least, invalid
 
 if TYPE_CHECKING:
-    from ..picture import Picture
+    from ..plots.picture import Picture
+
 
 Row = dict[str, float]
 
@@ -57,7 +58,7 @@ class History:
 
     def plot(self, *names: str, **options: Any) -> Picture:
         """Columns over the steps: the loss, unless others are named."""
-        from ..plots import curves  # matplotlib is slow to load, and most runs draw nothing
+        from ..plots.lines import curves  # matplotlib is slow to load, and most runs draw nothing
 
         columns = list(names) or ["loss"]
         self.check(*columns)

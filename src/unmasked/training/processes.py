@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, distributed
 
-from ..devices import device as best_device
-from ..validation import invalid
+from ..errors import invalid
+from .machine import device as best_device
 
 
 @dataclass(frozen=True)

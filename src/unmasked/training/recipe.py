@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..validation import check_at_least, check_choice, check_number, check_probability, invalid
+from ..errors import check_at_least, check_choice, check_number, check_probability, invalid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,13 +24,13 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from ..config import TransformerConfig
-from ..data.sources import phrasebook
+from ..data.sources import phrasebook_data
 from ..data.streaming import AnyCorpus, StreamedCorpus
+from ..errors import invalid
 from ..transformer import Transformer
-from ..validation import invalid
 from .processes import Processes, processes
 from .recipe import Recipe, optimizer_for, rate_at
-from .update import LossOf
+from .trainer import LossOf
 
 LEFT_OUT = ("both_ways", "accumulate", "average", "packed", "precision", "compile")
 
@@ -91,7 +91,7 @@ def main(words: Sequence[str] | None = None) -> None:
     preset = resources.files("unmasked") / "recipes" / "phrasebook.toml"
     tables = tomllib.loads(preset.read_text(encoding="utf-8"))
     recipe = Recipe(**{**tables["training"], "steps": options.steps})
-    data = phrasebook(options.count)
+    data = phrasebook_data(options.count)
     sizes = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     torch.manual_seed(recipe.seed)
     model = Transformer(TransformerConfig(**{**sizes, **tables["model"]}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from zlib import crc32
 
-from ...validation import check_at_least
+from ...errors import check_at_least
 from .clause import Clause, Place
 from .lexicon import Adjective, Noun
 from .sentences import CONSTRUCTIONS, Dice, Sentence
@@ -20,7 +20,7 @@ class Pair(NamedTuple):
     construction: str
 
 
-def pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
+def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
     """Sentences that are all different, the same for the same seed.
 
     Each held-out sentence has a combination, of a verb and its object or of an adjective and its

@@ -1,0 +1,79 @@
+"""`python -m unmasked`: train, translate, evaluate, info; a file for each."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import textwrap
+
+from .. import __version__
+from . import evaluate, info, train, translate
+
+COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info": info}
+
+
+def main() -> None:
+    """Runs a command; what its user did wrong is said in one line, without a traceback."""
+    use_utf8()
+    try:
+        try:
+            run()
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def run() -> None:
+    made = parser()
+    options = made.parse_args()
+    if options.command is None:
+        made.error(f"expected a command: {', '.join(COMMANDS)}")
+    name = f"python -m unmasked {options.command}"
+    try:
+        COMMANDS[options.command].main(options.options)
+    except BrokenPipeError:
+        raise
+    except (ValueError, OSError, FloatingPointError) as error:
+        sys.exit(f"{name}: {error}")
+    except RuntimeError as error:
+        if "allocate" not in str(error):
+            raise
+        reason = str(error).splitlines()[0]
+        sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
+    except KeyboardInterrupt:
+        on = "; --resume goes on from the last checkpoint" if options.command == "train" else ""
+        print(f"\n{name}: stopped{on}", file=sys.stderr)
+        sys.exit(130)  # as a shell reports Ctrl-C
+
+
+def parser() -> argparse.ArgumentParser:
+    about = [
+        textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
+        for name, module in COMMANDS.items()
+    ]
+    made = argparse.ArgumentParser(
+        prog="python -m unmasked",
+        usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
+        description="The Transformer, Unmasked: train a translator and use it.",
+        epilog="\n".join(
+            ["commands:", *about, "", "example:", "  python -m unmasked train --help"]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--version", action="version", version=f"unmasked {__version__}")
+    made.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
+    made.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return made
+
+
+def use_utf8() -> None:
+    """Whatever the locale says: text files and other programs speak it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8-sig")

@@ -1,0 +1,80 @@
+"""Scores a model on sentences that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..data.multi30k import SPLITS, multi30k
+from ..data.sources import directed, phrasebook_test
+from ..errors import check_at_least, invalid
+from ..evaluation import alignment_agreement, bleu, exact, with_known_words
+from ..translator import Translator, load
+from .options import MODEL, PENALTY, add_device, chosen_device, parse, parser
+
+EXAMPLE = """python -m unmasked evaluate --model en-de --test test_2016_flickr
+  python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
+
+TESTS = ("phrasebook", *(split for split in SPLITS if split != "train"))
+
+
+def main(words: Sequence[str]) -> None:
+    made = parser("evaluate", __doc__ or "", EXAMPLE)
+    made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
+    made.add_argument("--test", choices=TESTS, metavar="SET",
+                      help=f"{', '.join(TESTS)} (default: one that fits the model)")  # fmt: skip
+    made.add_argument("--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)")
+    made.add_argument("--beam", type=int, metavar="N",
+                      help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
+    made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
+    add_device(made)
+    options = parse(made, "evaluate", words)
+    for name in ("sentences", "beam"):
+        if getattr(options, name) is not None:
+            check_at_least(f"--{name}", getattr(options, name), 1)
+    device = chosen_device(options.device)
+    translator = load(options.model)
+    translator.model.to(device)
+    languages = translator.languages
+    test = options.test or ("test_2016_flickr" if languages else "phrasebook")
+    if languages and test != "phrasebook":
+        captions(translator, test, languages, options)
+    elif not languages and test == "phrasebook":
+        known_combinations(translator, options)
+    else:
+        kind = "one of Multi30k's sets" if languages else "phrasebook, for a model of it"
+        raise invalid("--test", kind, test, "leave it out, or take another model")
+
+
+def known_combinations(translator: Translator, options: Any) -> None:
+    """Sentences of the phrasebook that no training has seen, right to the last word."""
+    drawn = phrasebook_test(options.sentences or 500)
+    pairs = with_known_words(translator, drawn)
+    if not pairs:
+        fix = "take more of them, or train on more sentences"
+        raise invalid("--sentences", "sentences whose words the model knows", "none", fix)
+    if len(pairs) < len(drawn):
+        print(f"left out, for words that the model does not know: {len(drawn) - len(pairs)}")
+    print("translated without a mistake:")
+    settings: Any = {"length_penalty": options.length_penalty, "progress": True}
+    for name, score in exact(translator, pairs, options.beam or 1, **settings).items():
+        print(f"  {name:14} {score}")
+    agreement = alignment_agreement(translator, pairs)
+    print(f"last layer's strongest source word is an aligned one: {agreement}")
+
+
+def captions(translator: Translator, test: str, languages: tuple[str, str], options: Any) -> None:
+    """BLEU on one of Multi30k's splits, beside what was published for these weights."""
+    pairs = directed(multi30k(test), *languages)[: options.sentences]
+    published = translator.about.get("scores", {}).get(test, {})
+    for size in [options.beam] if options.beam else [1, 5]:
+        penalty = options.length_penalty
+        source, target = zip(*pairs, strict=True)
+        settings: Any = {"beam_size": size, "length_penalty": penalty}
+        written = translator.translate(source, **settings, progress=True)
+        found = bleu(written, target)
+        name = "greedy" if size == 1 else f"beam {size}"
+        same = name in published and penalty is None and not options.sentences
+        known = f", published {published[name]:.2f}" if same else ""
+        print(f"{name:7} BLEU {found}{known}")
+    print(f"{test}, {len(pairs):,} sentences; {found.signature}")

@@ -1,0 +1,40 @@
+"""Says what a trained model is: its sizes, its words, and what it was trained on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ..translator import Translator, folder_of, weights_file
+from .options import MODEL, add_flag, parse, parser
+
+EXAMPLE = """python -m unmasked info de-en
+  python -m unmasked info runs/phrasebook"""
+
+
+def main(words: Sequence[str]) -> None:
+    made = parser("info", __doc__ or "", EXAMPLE)
+    made.add_argument("model", metavar="MODEL", help=MODEL)
+    add_flag(made, "--json", "for other programs to read")
+    options = parse(made, "info", words)
+    folder = folder_of(options.model)
+    translator = Translator.load(folder)
+    config = asdict(translator.model.config)
+    size = weights_file(folder).stat().st_size
+    if options.json:
+        print(json.dumps({"config": config, "about": translator.about, "bytes": size}, indent=1))
+        return
+    print(f"{options.model}: {translator.model.count_parameters():,} parameters, {size:,} bytes")
+    print(f"vocabulary: {len(translator.source)} source, {len(translator.target)} target")
+    show({"model": config, **translator.about})
+
+
+def show(values: Mapping[str, Any], indent: str = "") -> None:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            print(f"{indent}{name}:")
+            show(value, indent + "  ")
+        else:
+            print(f"{indent}{name}: {value}")

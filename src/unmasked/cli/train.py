@@ -1,0 +1,156 @@
+"""Trains a model and keeps it in a folder; killed at any time, it goes on where it was."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..config import TransformerConfig
+from ..data.sources import load_data
+from ..errors import check_at_least, invalid
+from ..evaluation import mean_cross_entropy
+from ..training.checkpoint import checkpoints
+from ..training.machine import machine
+from ..training.processes import processes
+from ..training.recipe import Recipe
+from ..training.trainer import train
+from ..transformer import Transformer
+from ..translator import CONFIG, Translator
+from .options import (
+    RECIPE,
+    add_device,
+    add_flag,
+    assignment,
+    chosen_device,
+    parse,
+    parser,
+    read_toml,
+)
+
+EXAMPLE = """python -m unmasked train --preset phrasebook --out runs/phrasebook
+  python -m unmasked train --config my.toml --set training.steps=500 --resume
+  torchrun --nproc-per-node 2 -m unmasked train --config my.toml --out runs/two
+
+my.toml:
+  [data]
+  name = "phrasebook"
+  count = 40000
+  [model]
+  d_model = 64
+  n_heads = 4
+  n_layers = 2
+  d_ff = 256
+  [training]
+  steps = 1200
+  [train]
+  out = "runs/mine\""""
+KEPT = "checkpoints"
+PRESETS = resources.files("unmasked") / "recipes"
+
+
+def main(words: Sequence[str]) -> None:
+    presets = sorted(path.name.removesuffix(".toml") for path in PRESETS.iterdir())
+    made = parser("train", __doc__ or "", EXAMPLE)
+    made.add_argument("--preset", choices=presets, metavar="NAME",
+                      help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
+    made.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for all it writes")
+    add_flag(made, "--resume", "go on where FOLDER's training was")
+    made.add_argument("--set", type=assignment, action="append", default=[],
+                      metavar="TABLE.KEY=VALUE",
+                      help='as in training.seed=1; "none" is no value')  # fmt: skip
+    add_device(made)
+    made.add_argument("--every", type=int, default=50, metavar="STEPS", help="note the loss (50)")
+    made.add_argument("--checkpoint-every", type=int, default=500, metavar="STEPS",
+                      help="keep what --resume needs (500)")  # fmt: skip
+    add_flag(made, "--tensorboard", "also write FOLDER/tensorboard")
+    add_flag(made, "--quiet", "no progress bar")
+    options = parse(made, "train", words)
+    if options.preset is None and options.config is None:
+        made.error(f"give --preset ({', '.join(presets)}) or --config FILE")
+    check_at_least("--every", options.every, 1)
+    check_at_least("--checkpoint-every", options.checkpoint_every, 1)
+    device = chosen_device(options.device)
+    recipe = tables(options)
+    settings = build(Recipe, "training", recipe["training"])
+    data = load_data(**recipe["data"])
+    sizes = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
+    torch.manual_seed(settings.seed)
+    model = Transformer(build(TransformerConfig, "model", {**sizes, **recipe["model"]}))
+    translator = Translator(model, data.source, data.target, about(recipe, words, device))
+    where = begin(options.out, options.resume)
+    with processes(device) as group:
+        if group.first:
+            size = f"{model.count_parameters():,} parameters, {len(data.training):,} pairs"
+            many = f"{group.count} process{'es' * (group.count > 1)}"
+            print(f"{size}, {many} on {group.device}{where}", flush=True)
+        watch = None
+        if data.validation:
+            held_out = translator.corpus(data.validation)
+            watch = lambda _, seen: {"validation": mean_cross_entropy(seen, held_out)}  # noqa: E731
+        history = train(
+            model, translator.corpus(data.training), settings,
+            watch=watch,
+            folder=options.out / KEPT, resume=bool(options.resume), device=group.device,
+            every=options.every, checkpoint_every=options.checkpoint_every,
+            progress=not options.quiet,
+            tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
+        )  # fmt: skip
+        if group.first:
+            history.write(options.out / "history.csv")
+            translator.save(options.out)
+            print(history.table(last=5))
+            print(f'the model is in {options.out}: python -m unmasked info "{options.out}"')
+
+
+def begin(out: Path, resume: bool | None) -> str:
+    """Makes the folder, refuses to overwrite what is in it, and says where training begins."""
+    found = checkpoints(out / KEPT)
+    if (found and not resume) or ((out / CONFIG).exists() and not found):
+        fix = "--resume goes on; else choose another folder" if found else "choose another folder"
+        raise invalid("--out", "a folder without a training in it", out, fix)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fix = "choose another"
+        raise invalid("--out", "a folder", f"{out} ({error.strerror})", fix) from None
+    if resume:
+        return f", from {found[-1].name}" if found else ", with nothing to resume"
+    return ""
+
+
+def tables(options: Any) -> dict[str, dict[str, Any]]:
+    """The preset's, then the file's, then what --set says."""
+    recipe: dict[str, dict[str, Any]] = {table: {} for table in RECIPE}
+    layers = [PRESETS / f"{options.preset}.toml"] if options.preset else []
+    for path in [*layers, *([options.config] if options.config else [])]:
+        for table, values in read_toml(path).items():
+            if table in RECIPE:
+                recipe[table] |= values
+    for table, key, value in options.set:
+        recipe[table][key] = value
+    if "name" not in recipe["data"]:
+        raise invalid("[data]", "a name, such as phrasebook", "none", "add name = … to [data]")
+    return recipe
+
+
+def build(kind: Any, table: str, values: dict[str, Any]) -> Any:
+    """A dataclass from a table; as TOML has no None, "none" stands for it."""
+    if unknown := set(values) - set(kind.__dataclass_fields__):
+        known = ", ".join(kind.__dataclass_fields__)
+        raise invalid(f"[{table}]", f"keys of {kind.__name__}", min(unknown), f"there are: {known}")
+    return kind(**{key: None if value == "none" else value for key, value in values.items()})
+
+
+def about(recipe: dict[str, Any], words: Sequence[str], device: torch.device) -> dict[str, Any]:
+    """What the weights came from, kept beside them."""
+    command = shlex.join(["python", "-m", "unmasked", "train", *words])
+    return {
+        "recipe": recipe,
+        "command": command.encode(errors="replace").decode(),  # a path need not be UTF-8
+        "machine": machine(device),
+    }

@@ -1,0 +1,40 @@
+"""Translates sentences: those given, or one a line from standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ..errors import check_at_least, invalid
+from ..translator import load
+from .options import MODEL, PENALTY, add_device, chosen_device, parse, parser
+
+EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
+  python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt"""
+
+
+def main(words: Sequence[str]) -> None:
+    made = parser("translate", __doc__ or "", EXAMPLE)
+    made.add_argument("sentences", nargs="*", help="in quotes; none: one a line on standard input")
+    made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
+    made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
+    made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
+    add_device(made)
+    options = parse(made, "translate", words)
+    check_at_least("--beam", options.beam, 1)
+    device = chosen_device(options.device)
+    translator = load(options.model)
+    translator.model.to(device)
+    settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
+    for sentence in translator.translate(options.sentences or lines(), **settings, progress=True):
+        print(sentence)
+
+
+def lines() -> list[str]:
+    """Of standard input; an empty one counts."""
+    if sys.stdin.isatty():
+        print("one sentence a line; Ctrl-D ends", file=sys.stderr)
+    try:
+        return [line.rstrip("\n") for line in sys.stdin]
+    except UnicodeDecodeError as error:
+        raise invalid("standard input", "UTF-8", error, "save the text as UTF-8") from None

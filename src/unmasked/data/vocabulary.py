@@ -1,0 +1,156 @@
+"""Sentences → tokens: whole words, for a language whose words are all known, or subwords.
+
+Byte-pair encoding (Sennrich et al. 2016) begins with letters and merges the most frequent pair of
+neighbours again and again, so that nothing is out of vocabulary. One vocabulary serves both
+languages. The work is done by Hugging Face's `tokenizers`; text is lower-cased, and a blank is kept
+as ▁ at the head of a word.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from ..config import BOS, EOS, PADDING
+from ..errors import check_at_least, invalid
+
+SPECIAL = {PADDING: "<pad>", BOS: "<bos>", EOS: "<eos>"}
+
+
+class Words:
+    """A number for each word: the special tokens first, then the words of a text, sorted."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = list(words)
+        self.numbers = {word: number for number, word in enumerate(self.words)}
+        expected = [SPECIAL[number] for number in range(len(SPECIAL))]
+        if self.words[: len(SPECIAL)] != expected or len(self.numbers) != len(self.words):
+            fix = "make the vocabulary with Words.of(sentences)"
+            got = " ".join(self.words[: len(SPECIAL)]) or "none"
+            raise invalid("words", f"{' '.join(expected)}, then each word once", got, fix)
+        for name in expected:  # written in a text it is a word like others, and unknown
+            del self.numbers[name]
+
+    @classmethod
+    def of(cls, sentences: Iterable[str]) -> Words:
+        """All words of these sentences: the training set's, and of nothing else."""
+        found = {word for sentence in sentences for word in sentence.split()}
+        return cls([*SPECIAL.values(), *sorted(found - set(SPECIAL.values()))])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, sentence: str) -> list[int]:
+        numbers = []
+        for word in sentence.split():
+            if word not in self.numbers:
+                expected = f"one of the {len(self)} words that the model has learnt"
+                fix = "write in lower case, with blanks around , and ?"
+                raise invalid("sentence", expected, repr(word), fix)
+            numbers.append(self.numbers[word])
+        return numbers
+
+    def knows(self, sentence: str) -> bool:
+        return all(word in self.numbers for word in sentence.split())
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The words up to the first <eos>, without special tokens."""
+        ended = until_end(numbers)
+        return " ".join(self.words[number] for number in ended if number not in SPECIAL)
+
+
+UNKNOWN = 3  # a letter that the training text does not have
+SPECIAL_PIECES = {PADDING: "<pad>", BOS: "<bos>", EOS: "<eos>", UNKNOWN: "<unk>"}
+
+
+class Subwords:
+    """A number for each piece: the special tokens first, then letters, then what was merged."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        expected = list(SPECIAL_PIECES.values())
+        found = [tokenizer.id_to_token(number) for number in SPECIAL_PIECES]
+        if found != expected:
+            fix = "make the vocabulary with Subwords.of(sentences, size)"
+            raise invalid("tokenizer", f"{' '.join(expected)} first", found, fix)
+        tokenizer.encode_special_tokens = True  # "<eos>" in a text is a text
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def of(cls, sentences: Iterable[str], size: int) -> Subwords:
+        """Learnt from these sentences: the training set's, and of nothing else."""
+        check_at_least("size", size, 2 * len(SPECIAL_PIECES))
+        made = Tokenizer(models.BPE(unk_token=SPECIAL_PIECES[UNKNOWN]))
+        blanks = normalizers.Replace(Regex(r"\s+"), " ")
+        made.normalizer = normalizers.Sequence(
+            [normalizers.NFKC(), normalizers.Lowercase(), blanks, normalizers.Strip()]
+        )
+        made.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
+        )
+        made.decoder = decoders.Metaspace()
+        special = list(SPECIAL_PIECES.values())
+        trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
+        made.train_from_iterator(sentences, trainer)
+        return cls(made)
+
+    @classmethod
+    def from_json(cls, text: str) -> Subwords:
+        try:
+            return cls(Tokenizer.from_str(text))
+        except Exception as error:
+            if type(error) is not Exception:  # the only type that the library has for this
+                raise
+            fix = "fetch or make the file again"
+            raise invalid("tokenizer", "a tokenizer.json", str(error), fix) from None
+
+    def to_json(self) -> str:
+        return self.tokenizer.to_str(pretty=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy reads as this one does: the library would forget that "<eos>" is a text."""
+        return type(self).from_json, (self.to_json(),)
+
+    def __len__(self) -> int:
+        return self.tokenizer.get_vocab_size()
+
+    @property
+    def words(self) -> list[str]:
+        """Each piece, in the order of its number."""
+        return [self.tokenizer.id_to_token(number) or "" for number in range(len(self))]
+
+    def encode(self, sentence: str) -> list[int]:
+        return self.tokenizer.encode(sentence).ids
+
+    def knows(self, sentence: str) -> bool:
+        """Whether all its letters were in the training text."""
+        return UNKNOWN not in self.encode(sentence)
+
+    def pieces(self, sentence: str) -> list[str]:
+        """The sentence's tokens, as they are read."""
+        return self.tokenizer.encode(sentence).tokens
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The text up to the first <eos>, without special tokens."""
+        return self.tokenizer.decode(until_end(numbers))
+
+    @property
+    def merges(self) -> list[tuple[str, str]]:
+        """What was merged, in the order in which it was learnt."""
+        return [tuple(pair) for pair in json.loads(self.to_json())["model"]["merges"]]
+
+
+def until_end(tokens: Sequence[int]) -> list[int]:
+    """What comes before the first EOS."""
+    row = list(tokens)
+    return row[: row.index(EOS)] if EOS in row else row
+
+
+Vocabulary = Words | Subwords
+
+
+def same_words(source: Vocabulary, target: Vocabulary) -> bool:
+    """Whether a token means the same on both sides."""
+    return source is target or source.words == target.words

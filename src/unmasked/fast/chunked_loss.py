@@ -1,0 +1,79 @@
+"""The loss over a large vocabulary, without ever holding all its logits.
+
+For 2,000 words of a batch and 8,000 of a vocabulary the logits fill 64 MB; computed, normalised
+and differentiated as a whole, they travel through memory a dozen times. Here a part of the rows
+goes through all of it while it is near, and leaves its share of the gradient behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+PART = 1 << 21  # logits at a time: eight megabytes
+
+
+def autocast_to(hidden: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in autocast's type where it is on: a custom function has to do this itself."""
+    device = hidden.device.type
+    if not torch.is_autocast_enabled(device):
+        return hidden, weight
+    dtype = torch.get_autocast_dtype(device)
+    return hidden.to(dtype), weight.to(dtype)
+
+
+class SummedLoss(torch.autograd.Function):
+    """Σ smoothed cross-entropy of the logits `F.linear(hidden, weight, bias)`: [N, D], [V, D].
+
+    Under autocast the matrix products are in bfloat16, the sums in float32.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        labels: Tensor,
+        smoothing: float,
+    ) -> Tensor:
+        x, w = autocast_to(hidden, weight)
+        precise = torch.promote_types(x.dtype, torch.float32)
+        total = hidden.new_zeros((), dtype=precise)
+        to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)
+        to_bias = None if bias is None else torch.zeros_like(bias)
+        rows = max(1, PART // len(weight))
+        for begin in range(0, len(x), rows):
+            part, wanted = x[begin : begin + rows], labels[begin : begin + rows, None]
+            logits = F.linear(part, w, bias).to(precise)
+            highest = logits.amax(-1, keepdim=True)
+            aim = (1 - smoothing) * logits.gather(-1, wanted) + smoothing * logits.mean(-1, True)
+            sums = logits.sub_(highest).exp_().sum(-1, keepdim=True)
+            total += (sums.log() + highest - aim).sum()
+            # From here on the gradient of the logits: probabilities less what they should be.
+            gradient = logits.div_(sums).sub_(smoothing / len(weight))
+            gradient.scatter_add_(-1, wanted, torch.full_like(sums, smoothing - 1))
+            if to_bias is not None:
+                to_bias += gradient.sum(0)
+            gradient = gradient.to(w.dtype)
+            to_hidden[begin : begin + rows] = gradient @ w
+            to_weight += gradient.T @ part
+        ctx.save_for_backward(to_hidden, to_weight, to_bias)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return (*(None if x is None else x * gradient for x in ctx.saved_tensors), None, None)
+
+
+def summed_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
+) -> Tensor:
+    """The sum over [N, D] hidden vectors and their labels [N]: a scalar."""
+    total: Tensor = SummedLoss.apply(hidden, weight, bias, labels, smoothing)
+    return total

@@ -1,0 +1,89 @@
+"""The same model with padding left out of everything that works position by position.
+
+In a ragged batch a third of the positions may be padding. Projections, norms and feed-forward
+layers do not care which sentence a position belongs to, so here they see one long row of real
+positions, [1, N, D]; only attention gets its sentences back. For training, where it is faster;
+the numbers are those of the model's own forward, within rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ..attention import MultiHeadAttention, attention
+from ..config import PADDING
+from ..errors import check_tokens, invalid
+from ..masks import causal_mask, padding_mask
+from ..transformer import Transformer
+
+
+class Layout:
+    """Which positions of a padded batch [B, S] are real, and the way there and back."""
+
+    def __init__(self, real: Tensor) -> None:
+        self.batch, self.length = real.shape
+        self.index = real.flatten().nonzero()[:, 0]  # [N]
+
+    def pack(self, x: Tensor) -> Tensor:  # [B, S, D] → [1, N, D]
+        return x.flatten(0, 1).index_select(0, self.index)[None]
+
+    def unpack(self, x: Tensor) -> Tensor:  # [1, N, D] → [B, S, D], zeros at padding
+        rows = x.new_zeros(self.batch * self.length, x.shape[-1])
+        return rows.index_copy(0, self.index, x[0]).view(self.batch, self.length, -1)
+
+
+def attend(
+    x: Tensor,
+    *,
+    module: MultiHeadAttention,
+    layout: Layout,
+    mask: Tensor,
+    memory: tuple[Tensor, Layout] | None = None,
+) -> Tensor:
+    """The module's attention over packed positions [1, N, D], in self or across to a memory."""
+    key, key_layout = (x, layout) if memory is None else memory
+    q = module.split(layout.unpack(module.query(x)))
+    k = module.split(key_layout.unpack(module.key(key)))
+    v = module.split(key_layout.unpack(module.value(key)))
+    dropout = module.dropout if module.training else 0.0
+    attended = module.merge(attention(q, k, v, mask, dropout=dropout))
+    return module.output(layout.pack(attended))
+
+
+def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tensor) -> Tensor:
+    """What `model.decode` gives at the target's `real` positions: [N, D].
+
+    For plain models only (`guard.is_plain`). `real` [B, T] marks the target positions whose output
+    is wanted; in each row they come first, so that none of them looks back at an unwanted one.
+    """
+    check_tokens("source", source, model.config.source_vocab)
+    if len(source) != len(target):
+        fix = "give each source sentence one target"
+        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
+    if not bool((source != PADDING).any()):
+        raise invalid("source", "at least one real token", "padding only", "leave the batch out")
+    if bool((real & (target == PADDING)).any() or (real[:, 1:] & ~real[:, :-1]).any()):
+        fix = "pad on the right, or use packed=False"
+        raise invalid("target", "its real labels first in every row", "padding before one", fix)
+    layer: Any
+    source_mask = padding_mask(source)
+    across = Layout(source != PADDING)
+    x = across.pack(model.source_embedding(source))
+    look = {"layout": across, "mask": source_mask}
+    for layer in model.encoder.layers:
+        x = layer.attention_residual(x, attend, module=layer.self_attention, **look)
+        x = layer.feed_forward_residual(x, layer.feed_forward)
+    memory = x if model.encoder.norm is None else model.encoder.norm(x)
+
+    own = Layout(real)
+    x = own.pack(model.target_embedding(target))
+    back = {"layout": own, "mask": causal_mask(target.shape[1], device=target.device)}
+    over = {"layout": own, "mask": source_mask, "memory": (memory, across)}
+    for layer in model.decoder.layers:
+        x = layer.self_residual(x, attend, module=layer.self_attention, **back)
+        x = layer.cross_residual(x, attend, module=layer.cross_attention, **over)
+        x = layer.feed_forward_residual(x, layer.feed_forward)
+    x = x if model.decoder.norm is None else model.decoder.norm(x)
+    return x[0]

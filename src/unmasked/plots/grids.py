@@ -1,0 +1,264 @@
+"""Grids: matrices, masks, attention maps and batches, each told in words too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch, Rectangle
+from torch import Tensor
+
+from ..config import PADDING
+from .picture import (
+    COLOURS,
+    GREY,
+    INK,
+    PAD,
+    SIGNED,
+    STRONG,
+    STYLE,
+    Labels,
+    Picture,
+    dress,
+    labels,
+    matrix,
+    number,
+    panels,
+)
+
+
+def matrices(
+    matrices: Mapping[str, Tensor | np.ndarray],
+    rows: Labels = None,
+    columns: Labels = None,
+    *,
+    x: str = "",
+    y: str = "",
+    numbers: bool = False,
+    signed: bool = False,
+    height: float = 2.6,
+) -> Picture:
+    """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
+
+    `signed` puts zero in the middle of the colours; else they begin at the lowest value.
+    """
+    arrays = {title: matrix(title, values) for title, values in matrices.items()}
+    everything = np.concatenate([array.ravel() for array in arrays.values()])
+    words = []
+    with rc_context(STYLE):
+        figure, axes = panels(1, len(arrays), height)
+        for (title, array), axis in zip(arrays.items(), axes[0], strict=True):
+            low, high = _scale(array if numbers else everything, signed)
+            image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
+            image.set_interpolation("nearest")
+            axis.set_aspect("equal" if rows or columns else "auto")
+            dress(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
+            if numbers:
+                _write_numbers(axis, array, low, high, signed)
+            least, most = _scale(array, signed=False)
+            words.append(
+                f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
+                f"values from {number(least)} to {number(most)}"
+            )
+        if not numbers:
+            figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02)
+    return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
+
+
+def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
+    """The lowest and highest value that is not infinite; as far from zero, if signed."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    far = max(-low, high)
+    return (-far, far) if signed else (low, high)
+
+
+def _write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
+    for (row, column), value in np.ndenumerate(array):
+        strength = abs(value) / (high or 1) if signed else (value - low) / ((high - low) or 1)
+        colour = "white" if np.isfinite(value) and strength > 0.6 else INK
+        text = f"{value:.2f}" if np.isfinite(value) else str(value).replace("inf", "∞")
+        axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=8.5)
+
+
+MAY, PADDED, FUTURE, OTHER = "may attend", "hidden: padding", "hidden: the future", "hidden"
+FILL = {MAY: "#14639c", PADDED: "#f3cf94", FUTURE: "#d9dee4", OTHER: "#eef0f2"}
+HATCH = {MAY: "", PADDED: "////", FUTURE: "....", OTHER: ""}
+
+
+def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
+    """Masks side by side: each row a query, each column a key that it may attend to or not."""
+    return _mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
+
+
+def batch_masks(
+    source: Sequence[Sequence[str]],
+    target: Sequence[Sequence[str]],
+    *,
+    encoder: Tensor,
+    decoder: Tensor,
+    cross: Tensor,
+) -> Picture:
+    """The three masks of a Transformer: a row for each sentence, with its words on the axes."""
+    return _mask_grid(
+        [
+            [
+                ("encoder", encoder[i], read, read),
+                ("decoder", decoder[i], written, written),
+                ("cross-attention", cross[i], written, read),
+            ]
+            for i, (read, written) in enumerate(zip(source, target, strict=True))
+        ]
+    )
+
+
+def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
+    words, met = [], {MAY}
+    with rc_context(STYLE):
+        figure, axes = panels(len(grid), len(grid[0]), height=2.4)
+        for line, places in zip(grid, axes, strict=True):
+            for (title, mask, queries, keys), axis in zip(line, places, strict=True):
+                allowed = matrix(title, mask).astype(bool)
+                if len(allowed) == 1 and queries is not None:  # one row serves every query
+                    allowed = allowed.repeat(len(queries), axis=0)
+                reasons = _reasons(allowed, labels("keys", keys, allowed.shape[1]))
+                _draw_mask(axis, reasons)
+                first, last = places[0] is axis, line is grid[-1]
+                dress(
+                    axis,
+                    title,
+                    labels("queries", queries, len(allowed)),
+                    keys,
+                    x="keys" if last else "",
+                    y="queries" if first else "",
+                )
+                hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
+                met.update(reasons.flat)
+                words.append(
+                    f"{title}, {_named(queries, 'queries')} over {_named(keys, 'keys')}: "
+                    f"{allowed.sum()} of {allowed.size} pairs may attend"
+                    + "".join(f", {entry}" for entry in hidden)
+                )
+        kinds = [kind for kind in FILL if kind in met]
+        handles = [Patch(fc=FILL[k], hatch=HATCH[k], ec=GREY, label=k) for k in kinds]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return Picture(figure, f"Masks drawn as grids. {'; '.join(words)}.")
+
+
+def _named(words: Labels, otherwise: str) -> str:
+    return f"“{' '.join(words)}”" if words else otherwise
+
+
+def _reasons(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
+    """Why each pair is as it is: the key is padding, or comes after the query, or neither."""
+    row, column = np.indices(allowed.shape)
+    padded = np.array([key == PAD for key in keys])[column]
+    hidden = np.where(padded, PADDED, np.where(column > row, FUTURE, OTHER))
+    return np.where(allowed, MAY, hidden)
+
+
+def _draw_mask(axis: Axes, reasons: np.ndarray) -> None:
+    for (row, column), reason in np.ndenumerate(reasons):
+        corner = (column - 0.5, row - 0.5)
+        fill, hatch = FILL[reason], HATCH[reason]
+        axis.add_patch(Rectangle(corner, 1, 1, facecolor=fill, hatch=hatch, edgecolor="white"))
+    height, width = reasons.shape
+    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+
+
+def attention_maps(
+    maps: Mapping[str, Tensor],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    per_row: int = 4,
+    marked: Collection[tuple[int, int]] = (),
+) -> Picture:
+    """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
+
+    In words, each query is named with the key that gets most of its weight. The squares of the
+    `marked` pairs (query, key) get a frame.
+    """
+    grid = [(title, map_, queries, keys) for title, map_ in maps.items()]
+    return _map_grid(grid, per_row, marked)
+
+
+def sentence_maps(
+    source: Sequence[str],
+    target: Sequence[str],
+    *,
+    encoder: Tensor,
+    decoder: Tensor,
+    cross: Tensor,
+) -> Picture:
+    """The three attentions of one sentence side by side: within the source, the target, across."""
+    return _map_grid(
+        [
+            ("encoder", encoder, source, source),
+            ("decoder", decoder, target, target),
+            ("cross-attention", cross, target, source),
+        ],
+        per_row=3,
+    )
+
+
+def _map_grid(
+    grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]],
+    per_row: int,
+    marked: Collection[tuple[int, int]] = (),
+) -> Picture:
+    columns = min(per_row, len(grid))
+    rows = -(-len(grid) // columns)
+    words = []
+    with rc_context(STYLE):
+        figure, axes = panels(rows, columns, height=7.6 / max(2, columns))
+        places = [(axis, line) for line in axes for axis in line]
+        for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
+            array = matrix(title, weights)
+            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
+            rows_named = labels("queries", queries, len(array))
+            columns_named = labels("keys", keys, array.shape[1])
+            x, y = "keys" if line is axes[-1] else "", "queries" if axis is line[0] else ""
+            dress(axis, title, rows_named, columns_named, x=x, y=y)
+            for query, key in marked:
+                corner = (key - 0.5, query - 0.5)
+                axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=COLOURS[1], lw=1.6))
+            strongest = ", ".join(
+                f"{query} to {keys[row.argmax()]} {row.max():.2f}"
+                for query, row in zip(queries, array, strict=True)
+            )
+            words.append(f"{title}: {strongest}")
+        for axis, _ in places[len(grid) :]:
+            axis.set_visible(False)
+    framed = ", ".join(f"{grid[0][2][query]} to {grid[0][3][key]}" for query, key in sorted(marked))
+    words += [f"framed: {framed}"] if marked else []
+    return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")
+
+
+# --- Batches ----------------------------------------------------------------------------------
+
+KINDS = {"a word": COLOURS[0], "padding": FILL[PADDED]}
+
+
+def batches(batches: Mapping[str, Tensor]) -> Picture:
+    """Batches of tokens side by side: each row a sentence, what is padding in another colour."""
+    words = []
+    with rc_context(STYLE):
+        figure, axes = panels(1, len(batches), 2.6)
+        for (title, tokens), axis in zip(batches.items(), axes[0], strict=True):
+            real = matrix(title, tokens) != PADDING
+            share = f"{100 * (1 - real.mean()):.0f} % padding"
+            colormap = ListedColormap(list(KINDS.values()))
+            axis.pcolormesh(~real, cmap=colormap, edgecolor="white", linewidth=0.4, vmin=0, vmax=1)
+            axis.invert_yaxis()
+            axis.set(title=title, xlabel=share, xticks=[], yticks=[])
+            words.append(f"{title}: {len(real)} sentences in {real.shape[1]} places, {share}")
+        axes[0][0].set_ylabel("sentences")
+        handles = [Patch(fc=colour, label=name) for name, colour in KINDS.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return Picture(figure, f"Batches as rows of words and padding. {'; '.join(words)}.")

@@ -1,0 +1,94 @@
+"""Lines over one axis, and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from torch import Tensor
+
+from ..errors import invalid
+from .picture import COLOURS, DASHES, GREY, STYLE, Picture, number, panels
+
+
+def bars(
+    series: Mapping[str, Sequence[float]],
+    names: Sequence[str],
+    *,
+    xlabel: str,
+    title: str = "",
+    digits: int = 2,
+    most: float | None = None,
+) -> Picture:
+    """Bars from the left, a group for each name; each bar has its number beside it."""
+    words = []
+    thick = 0.8 / max(1, len(series))
+    with rc_context(STYLE):
+        height = 0.8 + len(names) * (0.16 + 0.17 * len(series))
+        figure, [[axis]] = panels(1, 1, height)
+        for i, (label, values) in enumerate(series.items()):
+            if len(values) != len(names):
+                fix = "give one for each name"
+                raise invalid(label, f"{len(names)} values", len(values), fix)
+            places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * thick
+            drawn = axis.barh(places, values, thick, color=COLOURS[i % 6], label=label)
+            axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
+            each = ", ".join(f"{n} {v:.{digits}f}" for n, v in zip(names, values, strict=True))
+            words.append(f"{label}: {each}")
+        axis.set_yticks(range(len(names)), names)
+        axis.set(xlabel=xlabel, title=title)
+        axis.invert_yaxis()
+        axis.margins(x=0.12)
+        if most is not None:
+            axis.set_xlim(0, most)
+        axis.tick_params(axis="y", length=0)
+        axis.spines[["top", "right"]].set_visible(False)
+        if len(series) > 1:
+            figure.legend(loc="outside lower center", ncols=len(series))
+    heading = f"{title}. " if title else ""
+    return Picture(figure, f"{heading}Bars of {xlabel}. {'; '.join(words)}.")
+
+
+def curves(
+    lines: Mapping[str, Any],
+    x: Sequence[float] | Tensor | np.ndarray | None = None,
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    mark: tuple[float, str] | None = None,
+    height: float = 2.9,
+) -> Picture:
+    """Lines over one axis. `mark` draws a vertical line at a place and says what is there."""
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, height)
+        for i, (name, values) in enumerate(lines.items()):
+            ys = np.asarray(values, dtype=float)
+            xs = np.arange(len(ys)) if x is None else np.asarray(x, dtype=float)
+            if xs.shape != ys.shape:
+                fix = "give x and each line the same length"
+                raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
+            axis.plot(xs, ys, color=COLOURS[i % 6], linestyle=DASHES[i % 6], label=name, lw=1.8)
+            words.append(
+                f"{name} goes from {number(ys[0])} at {number(xs[0])} to {number(ys[-1])} at "
+                f"{number(xs[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"
+            )
+        if mark:
+            axis.axvline(mark[0], color=GREY, lw=1, ls=(0, (2, 2)))
+            place = axis.get_xaxis_transform()
+            axis.text(mark[0], 0.99, f" {mark[1]}", color=GREY, va="top", transform=place)
+            words.append(f"a vertical line at {number(mark[0])}: {mark[1]}")
+        axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
+        axis.set_xscale("log" if log_x else "linear")
+        axis.set_yscale("log" if log_y else "linear")
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(x=0.01, y=0.15 if mark else 0.05)  # room for what the mark says
+        in_a_row = 4 if sum(map(len, lines)) < 60 else 2
+        figure.legend(loc="outside lower center", ncols=min(in_a_row, len(lines)))
+    heading = f"{title}. " if title else ""
+    return Picture(figure, f"{heading}{ylabel} over {xlabel}. {'; '.join(words)}.")

@@ -1,0 +1,110 @@
+"""A figure that says in words what it shows, and the look that all figures of the book share."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ..errors import check_type, invalid
+
+PAD = "<pad>"  # the word that stands for padding: its label is grey, what it hides has a colour
+INK, GREY = "#20262d", "#6b737c"
+COLOURS = ["#14639c", "#d1661a", "#2a8a57", "#8c4aa8", "#b0303c", "#5b6570"]
+DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+STRONG = LinearSegmentedColormap.from_list("strong", ["#f7f9fb", "#7fb2d8", "#0d4a78"])
+SIGNED = LinearSegmentedColormap.from_list("signed", ["#a8480f", "#f8f8f6", "#0d4a78"])
+WIDTH = 6.8  # inches: at 144 dots an inch, sharp in the page's column
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # matplotlib brings it: the same letters everywhere
+    "font.size": 10.0,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.edgecolor": "#9aa3ad",
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "hatch.linewidth": 0.8,
+    "legend.frameon": False,
+    "savefig.dpi": 144,
+    "savefig.facecolor": "white",
+}
+
+
+class Picture:
+    """A figure, and `words` for whoever cannot see it: a notebook stores and tests them."""
+
+    def __init__(self, figure: Figure, words: str) -> None:
+        self.figure, self.words = figure, words
+
+    def save(self, file: str | PathLike[str] | io.BytesIO, **options: Any) -> None:
+        """Writes the picture to a file, in the format that its name ends with (PNG if none)."""
+        with rc_context(STYLE):
+            self.figure.savefig(file, **options)
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.save(buffer)
+        return buffer.getvalue()
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+Labels = Sequence[str] | None
+
+
+def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of the page's width with rows × columns axes, each row `height` inches high."""
+    figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
+    return figure, [list(line) for line in figure.subplots(rows, columns, squeeze=False)]
+
+
+def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
+    """The last two dimensions as an array; those before them must have length one."""
+    check_type(name, values, Tensor, np.ndarray)
+    array = values.detach().cpu().float().numpy() if isinstance(values, Tensor) else values
+    if array.ndim < 2 or array.size != array.shape[-2] * array.shape[-1]:
+        fix = "choose one of the batch and one head, such as x[0, 0]"
+        raise invalid(name, "one matrix", f"shape {list(array.shape)}", fix)
+    return array.reshape(array.shape[-2:])
+
+
+def labels(name: str, given: Sequence[str] | None, count: int) -> list[str]:
+    """A label for each row or column: those given, or their numbers."""
+    if given is None:
+        return [str(i) for i in range(count)]
+    if len(given) != count:
+        raise invalid(name, f"{count} labels", len(given), "give one for each row or column drawn")
+    return list(given)
+
+
+def dress(
+    axis: Axes, title: str, rows: Labels, columns: Labels, *, x: str = "", y: str = ""
+) -> None:
+    """Title and ticks; words for padding in grey, so that its rows and columns stand out."""
+    axis.set(title=title, xlabel=x, ylabel=y)
+    axis.tick_params(length=0 if rows or columns else 3)
+    if rows:
+        axis.set_yticks(range(len(rows)), rows)
+    if columns:
+        slanted = max(map(len, columns)) > 2
+        turn: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(len(columns)), columns, **(turn if slanted else {}))
+    for tick in [*axis.get_xticklabels(), *axis.get_yticklabels()]:
+        if tick.get_text() == PAD:
+            tick.set_color(GREY)
+
+
+def number(value: float) -> str:
+    """Two digits that count: 0.37, 12, 3.1e-05."""
+    return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"

@@ -1,0 +1,78 @@
+"""The attention viewer: every layer and head of a sentence, to be looked through by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import check_type, invalid
+from ..inspection.maps import AttentionMaps
+
+KINDS = {  # title → which maps, whose words are the queries, whose the keys
+    "across: target looks at source": ("cross", "target", "source"),
+    "encoder: source looks at itself": ("encoder", "source", "source"),
+    "decoder: target looks back": ("decoder", "target", "target"),
+}
+
+
+class View:
+    """One self-contained piece of HTML: no request to anywhere, the same text for the same maps."""
+
+    def __init__(self, page: str, words: str) -> None:
+        self.page, self.words = page, words
+
+    def _repr_html_(self) -> str:
+        return self.page
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def attention_view(
+    maps: AttentionMaps, source_tokens: Sequence[str], target_tokens: Sequence[str]
+) -> View:
+    """A viewer of one sentence's attention: choose layer and head, point at a word.
+
+    The maps are those of `model(…, need_weights=True)` for a batch of one; the tokens are the words
+    that the encoder and the decoder have read.
+    """
+    check_type("maps", maps, AttentionMaps)
+    words = {"source": list(source_tokens), "target": list(target_tokens)}
+    data: dict[str, Any] = {"words": words, "maps": {}}
+    for title, (kind, queries, keys) in KINDS.items():
+        layers = [
+            percent(f"maps.{kind}", layer, len(words[queries]), len(words[keys]))
+            for layer in getattr(maps, kind)
+        ]
+        data["maps"][title] = {"queries": queries, "keys": keys, "layers": layers}
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    words_said = (
+        f"Attention viewer: {len(maps.encoder)} layers in the encoder, {len(maps.decoder)} in the "
+        f"decoder, {maps.cross[0].shape[-3]} heads, source “{' '.join(source_tokens)}”, "
+        f"target “{' '.join(target_tokens)}”."
+    )
+    page = files("unmasked").joinpath("viewer.html").read_text(encoding="utf-8")
+    page = page.replace("@ID@", hashlib.sha256(text.encode()).hexdigest()[:8])
+    page = page.replace("@WORDS@", html.escape(words_said)).replace("@DATA@", text)
+    return View(page, words_said)
+
+
+def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:
+    """The weights of one layer, [1, H, Q, S] or [H, Q, S], in whole percent."""
+    check_type(name, layer, Tensor)
+    layer = layer[0] if layer.dim() == 4 and len(layer) == 1 else layer
+    if layer.dim() != 3 or layer.shape[1:] != (queries, keys):
+        expected = f"one sentence's weights, [heads, {queries}, {keys}] as there are words"
+        fix = "give the maps of a batch of one and as many words as the model has read"
+        raise invalid(name, expected, f"shape {list(layer.shape)}", fix)
+    whole: list[list[list[int]]] = (
+        (100 * layer.detach().cpu().float()).round().to(torch.int).tolist()
+    )
+    return whole

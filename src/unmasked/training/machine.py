@@ -1,0 +1,44 @@
+"""Where to compute, and what a measurement was made on."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def device() -> torch.device:
+    """The GPU (or another accelerator that PyTorch can use), or else the CPU."""
+    found = torch.accelerator.is_available() and torch.accelerator.current_accelerator()
+    return found or torch.device("cpu")
+
+
+LIST = Path("/proc/cpuinfo")  # Linux only
+
+
+def processors() -> list[str]:
+    """The name of each core's processor, where the system lists them, and as it counts them."""
+    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    return [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+
+
+def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Processor, threads and versions, and today's date."""
+    names = processors()
+    processor = [*names, platform.processor()][0]
+    if torch.device(device).type == "cuda":
+        processor = torch.cuda.get_device_name(device)
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": processor,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "cores": len(names) or None,
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": version("numpy"),
+    }

@@ -1,0 +1,291 @@
+"""One training from its first batch to its last checkpoint, in the order in which things happen.
+
+The loss of an update is the mean over all its labels. Each part of an update, in this process or in
+another, is divided by that same number, so that the parts add up to the whole, however the
+sentences are shared out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from tqdm import tqdm
+
+from ..data.corpus import Corpus, Cursor
+from ..data.streaming import AnyCorpus, StreamedCorpus
+from ..errors import check_at_least, check_type, invalid
+from ..fast.guard import is_plain
+from ..loss import translation_loss
+from ..storage import set_tensors, tensors_of
+from ..transformer import Transformer
+from . import checkpoint
+from .history import History, Row, tensorboard
+from .processes import Processes, processes
+from .recipe import Recipe, goes_back, optimizer_for, rate_at
+
+Watch = Callable[[int, Transformer], Mapping[str, float] | None]
+
+
+def train(
+    model: Transformer,
+    corpus: AnyCorpus,
+    recipe: Recipe,
+    *,
+    watch: Watch | None = None,
+    every: int = 50,
+    folder: Path | str | None = None,
+    checkpoint_every: int = 500,
+    resume: bool = False,
+    device: torch.device | str | None = None,
+    progress: bool = True,
+    tensorboard_folder: Path | str | None = None,
+) -> History:
+    """Trains the model in place, in as many processes as torchrun has started.
+
+    Before the first step and after `every` so many, what `watch(step, model)` returns is noted
+    beside loss and rate. With a `folder` the training may be killed at any moment: `resume`
+    continues from its last checkpoint and ends with the same weights, to the last bit (on a CPU
+    with as many threads; some sums of a GPU have no fixed order). If the recipe keeps an average of
+    the weights, that is what `watch` sees and what the model holds at the end.
+    """
+    check_type("model", model, Transformer)
+    check_type("corpus", corpus, Corpus, StreamedCorpus)
+    check_type("recipe", recipe, Recipe)
+    check_at_least("every", every, 1)
+    check_at_least("checkpoint_every", checkpoint_every, 1)
+    gpus = list(range(torch.cuda.device_count()))
+    with processes(device) as group, torch.random.fork_rng(gpus):
+        trainer = Trainer(model.to(group.device), corpus, recipe, group)
+        if folder is not None:
+            trainer.begin(Path(folder), resume)
+        writer = tensorboard(tensorboard_folder, trainer.step) if group.first else None
+        silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
+        bar = tqdm(total=recipe.steps, initial=trainer.step, desc="training", unit="step", **silent)
+        with bar, writer or nullcontext(), evaluating_after(model):
+            if trainer.step == 0:
+                trainer.note(watch, writer)
+            for step in range(trainer.step + 1, recipe.steps + 1):
+                trainer.advance()
+                if step % every == 0 or step == recipe.steps:
+                    noted = trainer.note(watch, writer)
+                    figures = {"loss": f"{noted['loss']:.3f}", "rate": f"{noted['rate']:.1e}"}
+                    bar.set_postfix(figures, refresh=False)
+                if folder is not None and (step % checkpoint_every == 0 or step == recipe.steps):
+                    trainer.save(Path(folder))
+                bar.update()
+            trainer.finish()
+    return trainer.history
+
+
+class Trainer:
+    """Everything that changes from step to step, and how."""
+
+    def __init__(
+        self, model: Transformer, corpus: AnyCorpus, recipe: Recipe, group: Processes
+    ) -> None:
+        if recipe.both_ways and not corpus.joint:
+            fix = "make the corpus with one vocabulary for both: Corpus.of(words, words, pairs)"
+            raise invalid("both_ways", "0 for two vocabularies", recipe.both_ways, fix)
+        self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
+        self.step, self.cursor, self.history = 0, Cursor(), History()
+        self.recent: list[Tensor] = []  # what the last updates measured, not yet looked at
+        self.taken: list[list[float]] = []  # all of that since the last note
+        self.began = time.perf_counter()
+        self.average: AveragedModel | None = None
+        if recipe.average is not None:
+            self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
+        self.stream: Iterator[Any] = corpus.stream(recipe.tokens, recipe.seed)
+        self.optimizer = optimizer_for(model, recipe)
+        self.loss: Any = LossOf(model, recipe)
+        if recipe.compile:
+            self.loss = torch.compile(self.loss, dynamic=True)
+        if group.count > 1:
+            on_gpu = [group.device] if group.device.type == "cuda" else None
+            self.loss = DistributedDataParallel(self.loss, device_ids=on_gpu)
+            self.loss(None, None, 1).backward()  # the order of its sums is settled by the first one
+
+    # --- A step: from a batch to new weights ----------------------------------------------------
+
+    def advance(self) -> None:
+        """The next batch, and one update."""
+        numbers, cursor = next(self.stream)
+        self.model.train()
+        self.recent.append(self.update(self.step + 1, numbers))
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        self.step, self.cursor = self.step + 1, cursor
+
+    def update(self, step: int, numbers: Sequence[Any]) -> Tensor:
+        """The loss, and the gradient's norm before it was clipped: [2], in all processes."""
+        recipe, group = self.recipe, self.group
+        seed = (int(recipe.seed) * 1_000_003 + step) * 1_009 + group.rank
+        torch.manual_seed(seed)  # of this step alone: whoever resumes here draws the same
+        rate = rate_at(step, recipe, self.model.config.d_model)
+        self.optimizer.zero_grad()  # whatever was left there
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = rate
+        back = goes_back(step, recipe)
+        total = self.corpus.labels(numbers, back)
+        losses = []
+        for part in range(recipe.accumulate):
+            mine = numbers[part * group.count + group.rank :: recipe.accumulate * group.count]
+            last = part == recipe.accumulate - 1
+            with nullcontext() if last or group.count == 1 else self.loss.no_sync():
+                losses.append(self.backward(mine, total, back))
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip or torch.inf)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return torch.stack([group.total(torch.stack(losses).sum()), norm])
+
+    def backward(self, numbers: Sequence[Any], total: int, back: bool) -> Tensor:
+        """This process's part of an update: its sentences as tensors, its loss, its gradient."""
+        batch: Any = (None, None)
+        if numbers:
+            batch = [x.to(self.group.device) for x in self.corpus.batch(numbers, back)]
+        half = self.recipe.precision == "bfloat16"
+        with torch.autocast(self.group.device.type, torch.bfloat16, enabled=half):
+            loss: Tensor = self.loss(*batch, total)
+        (loss * self.group.count).backward()  # the mean over the processes is taken
+        return loss.detach()
+
+    # --- A note: what was measured --------------------------------------------------------------
+
+    def note(self, watch: Watch | None, writer: Any) -> Row:
+        """A row of the history: the mean of what was measured since the last one."""
+        row: Row = {}
+        if taken := self.measured():
+            loss, norm = (fmean(column) for column in zip(*taken, strict=True))
+            rate = rate_at(self.step, self.recipe, self.model.config.d_model)
+            row = {"loss": loss, "norm": norm, "rate": rate, "seconds": self.seconds()}
+            self.taken = []
+        if watch is not None and self.group.first:
+            shown: Any = self.result().eval()
+            seen = watch(self.step, shown) or {}
+            row |= {name: float(value) for name, value in seen.items()}
+        if row:
+            self.history.add(self.step, row)
+        if writer:
+            for name, value in row.items():
+                writer.add_scalar(name, value, self.step)
+        return row
+
+    def measured(self) -> list[list[float]]:
+        """Loss and norm of each update since the last note; an error if one is not finite."""
+        if self.recent:
+            self.taken += torch.stack(self.recent).tolist()
+            self.recent = []
+        for step, (loss, norm) in enumerate(self.taken, self.step - len(self.taken) + 1):
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                advice = "lower the rate, warm up for longer, or clip the gradient"
+                values = f"the loss is {loss} and the gradient's norm {norm}"
+                raise FloatingPointError(f"{values} at step {step}: {advice}")
+        return self.taken
+
+    def result(self) -> nn.Module:
+        """What the training would give if it ended here: the average, where one is kept."""
+        return self.model if self.average is None else self.average.module
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def finish(self) -> None:
+        if self.average is not None:
+            set_tensors(self.model, tensors_of(self.average.module))
+
+    # --- A checkpoint: written, and resumed -----------------------------------------------------
+
+    def save(self, folder: Path) -> None:
+        """All that the next step needs, written by the first process."""
+        self.measured()
+        if not self.group.first:
+            return
+        tensors = {"weights": tensors_of(self.model), "optimizer": {}}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            tensors["optimizer"] |= {f"{number}.{name}": x for name, x in state.items()}
+        if self.average is not None:
+            tensors["average"] = tensors_of(self.average.module)
+        state = {"step": self.step, "cursor": self.cursor, "taken": self.taken,
+                 "seconds": self.seconds(), "history": self.history.rows,
+                 "identity": self.identity}  # fmt: skip
+        checkpoint.save(folder, self.step, tensors, state)
+
+    def begin(self, folder: Path, resume: bool) -> None:
+        """Where the folder's last checkpoint stands, if it is to be resumed."""
+        found = checkpoint.newest(folder) if resume else None
+        if not resume and checkpoint.checkpoints(folder):
+            fix = "resume it, or choose another folder"
+            raise invalid("folder", "one without a training in it", str(folder), fix)
+        if found:
+            self.check_identity(found)
+            self.restore(found)
+        if self.group.first:
+            folder.mkdir(parents=True, exist_ok=True)  # refused now, rather than after an hour
+            checkpoint.tidy(folder)
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What must be the same for a training to be resumed."""
+        dtype = str(next(self.model.parameters()).dtype)
+        own = {"data": self.corpus.fingerprint(), "dtype": dtype, "processes": self.group.count}
+        return {**own, **asdict(self.model.config), **asdict(self.recipe)}
+
+    def check_identity(self, found: checkpoint.Checkpoint) -> None:
+        kept, mine = found.state["identity"], self.identity
+        for name in mine | kept:
+            if kept.get(name) != mine.get(name):
+                fix = "resume with what it began with, or begin in another folder"
+                expected = f"{name}={kept.get(name)!r}, as in {found.path}"
+                raise invalid("resume", expected, repr(mine.get(name)), fix)
+
+    def restore(self, found: checkpoint.Checkpoint) -> None:
+        state = found.state
+        set_tensors(self.model, found.tensors["weights"])
+        if self.average is not None:
+            set_tensors(self.average.module, found.tensors["average"])
+            self.average.n_averaged.fill_(state["step"])
+        states: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in found.tensors["optimizer"].items():
+            number, name = key.split(".")
+            states.setdefault(int(number), {})[name] = tensor
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
+        self.step, self.cursor = state["step"], Cursor(*state["cursor"])
+        self.history, self.began = History(state["history"]), self.began - state["seconds"]
+        self.taken = state["taken"]
+        self.stream = self.corpus.stream(self.recipe.tokens, self.recipe.seed, self.cursor)
+
+
+class LossOf(nn.Module):
+    """The model with its loss: what is compiled, and what several processes run."""
+
+    def __init__(self, model: Transformer, recipe: Recipe) -> None:
+        super().__init__()
+        self.model, self.smoothing = model, recipe.smoothing
+        self.packed = recipe.packed and is_plain(model)
+
+    def forward(self, source: Tensor | None, target: Tensor | None, total: int) -> Tensor:
+        if source is None or target is None:  # nothing for this process: it waits for the others
+            return torch.stack([0.0 * p.sum() for p in self.model.parameters()]).sum()
+        options: Any = {"smoothing": self.smoothing, "packed": self.packed}
+        return translation_loss(self.model, source, target, total=total, **options)
+
+
+@contextmanager
+def evaluating_after(model: Transformer) -> Iterator[None]:
+    """Whatever happens, the model is left ready for use, without gradients."""
+    try:
+        yield
+    finally:
+        model.eval()
+        model.zero_grad()

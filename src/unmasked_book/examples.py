@@ -1,0 +1,106 @@
+"""Two small worlds of the chapters: a pair of sentences, and words to be spelled backwards.
+
+The first is small enough to be read token by token. The second is hopeless without order, and is
+learnt in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from string import ascii_lowercase
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unmasked.config import BOS, EOS, TransformerConfig
+from unmasked.data.corpus import pad
+from unmasked.data.vocabulary import until_end
+from unmasked.errors import check_at_least, check_choice, invalid
+from unmasked.search import greedy
+from unmasked.transformer import Transformer
+
+GERMAN = ["<pad>", "<bos>", "<eos>", "ich", "möchte", "ein", "bier", "danke"]
+ENGLISH = ["<pad>", "<bos>", "<eos>", "i", "want", "a", "beer", "thank", "you"]
+PAIRS = [("ich möchte ein bier", "i want a beer"), ("danke", "thank you")]
+
+
+def sentence_tokens(sentences: Sequence[str], vocabulary: Sequence[str]) -> Tensor:
+    """Sentences → the numbers of their words, padded: [B, longest]."""
+    split = [sentence.split() for sentence in sentences]
+    for word in (word for sentence in split for word in sentence):
+        check_choice("word", word, list(vocabulary))
+    return pad([[vocabulary.index(word) for word in sentence] for sentence in split])
+
+
+def sentence_words(tokens: Tensor, vocabulary: Sequence[str]) -> list[list[str]]:
+    """Numbers → the words they stand for, padding included: a list for each sentence."""
+    return [[vocabulary[token] for token in row] for row in tokens.tolist()]
+
+
+def sentence_batch() -> tuple[Tensor, Tensor]:
+    """The source [2, 5] with its <eos>, and the target [2, 6] between <bos> and <eos>."""
+    source = sentence_tokens([f"{german} <eos>" for german, _ in PAIRS], GERMAN)
+    return source, sentence_tokens([f"<bos> {english} <eos>" for _, english in PAIRS], ENGLISH)
+
+
+FIRST_LETTER = EOS + 1  # the token of "a"
+LETTERS = FIRST_LETTER + len(ascii_lowercase)
+
+
+def random_words(count: int, shortest: int, longest: int, generator: torch.Generator) -> list[str]:
+    """Words of random letters, of random lengths from `shortest` to `longest`."""
+    check_at_least("count", count, 1)
+    check_at_least("shortest", shortest, 1)
+    check_at_least("longest", longest, shortest)
+    lengths = torch.randint(shortest, longest + 1, (count,), generator=generator).tolist()
+    letters = torch.randint(len(ascii_lowercase), (sum(lengths),), generator=generator).tolist()
+    stream = iter([ascii_lowercase[letter] for letter in letters])
+    return ["".join(next(stream) for _ in range(length)) for length in lengths]
+
+
+def encode_words(words: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Words → source [B, S], and target [B, T]: BOS, the letters backwards, EOS."""
+    for word in words:
+        if not word or set(word) - set(ascii_lowercase):
+            raise invalid("words", "letters from a to z", repr(word), "leave all others out")
+    numbers = [[FIRST_LETTER + ascii_lowercase.index(letter) for letter in word] for word in words]
+    return pad(numbers), pad([[BOS, *reversed(word), EOS] for word in numbers])
+
+
+def decode_words(tokens: Tensor) -> list[str]:
+    """Tokens [B, T] → words: the letters before the first EOS."""
+    return [
+        "".join(ascii_lowercase[n - FIRST_LETTER] for n in until_end(row) if n >= FIRST_LETTER)
+        for row in tokens.tolist()
+    ]
+
+
+def speller(*, seed: int = 0, **changes: Any) -> Transformer:
+    """One layer of width 64, drawn from the seed: enough for this task."""
+    torch.manual_seed(seed)
+    sizes = {"d_model": 64, "n_heads": 4, "n_layers": 1, "d_ff": 128, "max_len": 64}
+    vocabularies = {"source_vocab": LETTERS, "target_vocab": LETTERS}
+    options: dict[str, Any] = {**vocabularies, **sizes, "dropout": 0.0, "norm": "pre", **changes}
+    return Transformer(TransformerConfig(**options))
+
+
+def spelling_batches(
+    steps: int, *, size: int = 64, shortest: int = 3, longest: int = 9, seed: int = 0
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Fresh words for every step of training, the same for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        yield encode_words(random_words(size, shortest, longest, generator))
+
+
+def spell(model: Transformer, words: Sequence[str]) -> list[str]:
+    """What the model writes by itself for each word, letter by letter."""
+    source, _ = encode_words(words)
+    return decode_words(greedy(model, source, max_new_tokens=source.shape[1] + 1))
+
+
+def share_spelled(model: Transformer, words: Sequence[str]) -> float:
+    """How many of the words the model spells backwards without a mistake, from 0 to 1."""
+    written = spell(model, words)
+    return sum(a == b[::-1] for a, b in zip(written, words, strict=True)) / len(words)

@@ -1,0 +1,153 @@
+"""One way to train and to measure, for every model that is compared; and what they learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from unmasked.config import BOS, EOS, PADDING
+from unmasked.data.corpus import Corpus
+from unmasked.data.phrasebook import Pair, sentence_pairs
+from unmasked.data.vocabulary import Words
+from unmasked.errors import check_choice
+from unmasked.loss import smoothed_cross_entropy, teacher_forcing
+from unmasked.search import evaluating
+from unmasked.training.recipe import Recipe, optimizer_for, rate_at
+
+from ..examples import encode_words, random_words
+
+
+def learn(
+    model: nn.Module,
+    corpus: Corpus,
+    recipe: Recipe,
+    *,
+    watch: Callable[[], float] | None = None,
+    every: int = 50,
+) -> list[float]:
+    """Trains model(source, target) → logits in place; what `watch` returns, `every` so many steps.
+
+    Dropout is drawn from the recipe's seed. The paper's own rate is for width 512.
+    """
+    device = next(model.parameters()).device
+    optimizer, stream = optimizer_for(model, recipe), corpus.stream(recipe.tokens, recipe.seed)
+    seen = []
+    torch.manual_seed(recipe.seed)
+    model.train()
+    for step in range(1, recipe.steps + 1):
+        numbers, _ = next(stream)
+        source, target = (x.to(device) for x in corpus.batch(numbers))
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(step, recipe, 512)
+        optimizer.zero_grad()
+        label_cross_entropy(model, source, target, recipe.smoothing).mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip or torch.inf)
+        optimizer.step()
+        if watch is not None and (step % every == 0 or step == recipe.steps):
+            seen.append(watch())
+    model.eval()
+    return seen
+
+
+def label_cross_entropy(
+    model: nn.Module, source: Tensor, target: Tensor, smoothing: float = 0.0
+) -> Tensor:
+    """[B, S], [B, T + 1] → the cross-entropy of each label that is no padding: [N]."""
+    inputs, labels = teacher_forcing(target)
+    real = labels != PADDING
+    return smoothed_cross_entropy(model(source, inputs)[real], labels[real], smoothing)
+
+
+class Score(NamedTuple):
+    surprise: float  # nats a label
+    right: float  # share of the labels that are the model's first choice, given those before
+
+
+def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
+    """How well a model foresees each label of a corpus, given those before it."""
+    device = next(model.parameters()).device
+    surprise, right = 0.0, 0.0
+    with evaluating(model):
+        for numbers in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(numbers))
+            inputs, labels = teacher_forcing(target)
+            real = labels != PADDING
+            logits = model(source, inputs)[real]
+            surprise += smoothed_cross_entropy(logits, labels[real], 0.0).sum().item()
+            right += (logits.argmax(-1) == labels[real]).sum().item()
+    count = corpus.labels(range(len(corpus)))
+    return Score(surprise / count, right / count)
+
+
+def share_exact(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> float:
+    """The share of the targets that greedy search writes without a mistake, of any model."""
+    device = next(model.parameters()).device
+    right = 0.0
+    with evaluating(model):
+        for numbers in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(numbers))
+            right += (
+                (written(model, source, target.shape[1] - 1) == target[:, 1:]).all(-1).sum().item()
+            )
+    return right / len(corpus)
+
+
+def written(model: nn.Module, source: Tensor, length: int) -> Tensor:
+    """Greedy search that computes all again for each word: [B, S] → [B, length], then padding."""
+    target = torch.full((len(source), 1), BOS, device=source.device)
+    ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
+    for _ in range(length):
+        word = model(source, target)[:, -1].argmax(-1).masked_fill(ended, PADDING)
+        ended = ended | (word == EOS)
+        target = torch.cat([target, word[:, None]], dim=1)
+    return target[:, 1:]
+
+
+SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
+FITS: Mapping[str, Callable[[int], bool]] = {
+    SHORT: lambda words: words <= 5,
+    LONG: lambda words: words >= 9,
+    ANY: lambda _: True,
+}
+TESTED = 500
+POOL = 2000  # at least so many, so that few words of the tested sentences are missing
+
+
+class Sentences:
+    """All different; the vocabulary is that of the pool that trainings draw from."""
+
+    def __init__(self, kind: str, most: int) -> None:
+        check_choice("kind", kind, tuple(FITS))
+        fits, most = FITS[kind], max(most, POOL)
+        draws = (1 if kind == ANY else 10) * (most + 3 * TESTED)  # one in eight is short
+        found = [pair for pair in sentence_pairs(draws) if fits(len(pair.german.split()))]
+        pool, rest = found[:most], found[most:]
+        self.source = Words.of(pair.german for pair in pool)
+        self.target = Words.of(pair.english for pair in pool)
+        self.pool = self.encoded(pool)
+        known = [p for p in rest if self.source.knows(p.german) and self.target.knows(p.english)]
+        self.test = self.encoded(known[:TESTED])
+        self.validation = self.encoded(known[TESTED : 2 * TESTED])
+
+    def encoded(self, chosen: Sequence[Pair]) -> Corpus:
+        return Corpus.of(self.source, self.target, (pair[:2] for pair in chosen))
+
+    def training(self, size: int, seed: int) -> Corpus:
+        """So many pairs of the pool, others for each seed."""
+        order = torch.randperm(len(self.pool), generator=torch.Generator().manual_seed(seed))
+        sides = self.pool.source, self.pool.target
+        source, target = ([side[n] for n in order[:size].tolist()] for side in sides)
+        return Corpus(source, target)
+
+
+def spelling_corpus(count: int, shortest: int = 3, longest: int = 9, *, seed: int = 0) -> Corpus:
+    """The same words for the same seed."""
+    draws = torch.Generator().manual_seed(seed)
+    source, target = encode_words(random_words(count, shortest, longest, draws))
+    kept = [
+        [[n for n in row if n != PADDING] for row in side.tolist()] for side in (source, target)
+    ]
+    return Corpus(*kept)

@@ -1,0 +1,117 @@
+"""What came before: a recurrent encoder-decoder, with attention and without, to compare with.
+
+An LSTM reads the source in both directions, another writes the target and looks at what was read
+(Bahdanau et al. 2015, in the simpler form of Luong et al. 2015). It has the Transformer's calls.
+Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from unmasked.attention import attention
+from unmasked.errors import check_at_least, check_probability, check_tokens, invalid
+from unmasked.masks import padding_mask
+
+
+class Read(NamedTuple):
+    """What the encoder hands to the decoder."""
+
+    states: Tensor  # [B, S, D], one for each word
+    last: tuple[Tensor, Tensor]  # twice [L, B, D]: where the decoder begins
+
+
+class Recurrent(nn.Module):
+    """Without attention, all that the decoder knows of the source is the encoder's last state."""
+
+    def __init__(
+        self,
+        source_vocab: int,
+        target_vocab: int,
+        d_model: int,
+        *,
+        n_layers: int = 1,
+        dropout: float = 0.0,
+        attends: bool = True,
+    ) -> None:
+        super().__init__()
+        for name, value in (("n_layers", n_layers), ("d_model", d_model)):
+            check_at_least(name, value, 1)
+        check_probability("dropout", dropout)
+        if d_model % 2:
+            raise invalid("d_model", "an even width", d_model, "each direction has half of it")
+        self.source_embedding = nn.Embedding(source_vocab, d_model)
+        self.target_embedding = nn.Embedding(target_vocab, d_model)
+        between = dropout if n_layers > 1 else 0.0
+        self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
+                               dropout=between, bidirectional=True)  # fmt: skip
+        self.decoder = nn.LSTM(d_model, d_model, n_layers, batch_first=True, dropout=between)
+        self.query = nn.Linear(d_model, d_model, bias=False) if attends else None
+        self.combine = nn.Linear(2 * d_model if attends else d_model, d_model)
+        self.dropout = nn.Dropout(dropout)
+        self.generator = nn.Linear(d_model, target_vocab, bias=False)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
+        hidden = self.decode(target, self.encode(source), source_mask=padding_mask(source))
+        return cast(Tensor, self.generator(hidden))
+
+    def encode(self, source: Tensor) -> Read:
+        check_tokens("source", source, self.source_embedding.num_embeddings)
+        words = self.dropout(self.source_embedding(source))
+        lengths = padding_mask(source).flatten(1).sum(-1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(
+            words, lengths, batch_first=True, enforce_sorted=False
+        )  # so that the way back begins at the last word and not at the padding
+        states, (h, c) = self.encoder(packed)
+        states, _ = nn.utils.rnn.pad_packed_sequence(
+            states, batch_first=True, total_length=source.shape[1]
+        )
+        return Read(states, (both_ways(h), both_ways(c)))
+
+    def decode(self, target: Tensor, memory: Read, *, source_mask: Tensor) -> Tensor:
+        """[B, T] → [B, T, D]; `source_mask` [B, 1, 1, S], as for the Transformer."""
+        check_tokens("target", target, self.target_embedding.num_embeddings)
+        states, _ = self.decoder(self.dropout(self.target_embedding(target)), memory.last)
+        if self.query is not None:
+            seen = memory.states[:, None]
+            found = attention(self.query(states)[:, None], seen, seen, source_mask)[:, 0]
+            states = torch.cat([states, found], dim=-1)
+        return cast(Tensor, self.dropout(torch.tanh(self.combine(states))))
+
+
+def both_ways(state: Tensor) -> Tensor:
+    """[2 L, B, D / 2] → [L, B, D]: what both directions of a layer know, side by side."""
+    pairs = state.view(-1, 2, *state.shape[1:])
+    return torch.cat([pairs[:, 0], pairs[:, 1]], dim=-1).contiguous()
+
+
+def count_parameters(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def recurrent_of_size(
+    parameters: int,
+    source_vocab: int,
+    target_vocab: int,
+    *,
+    n_layers: int = 1,
+    attends: bool = True,
+) -> int:
+    """The even width at which the number of parameters comes closest to this one."""
+    check_at_least("parameters", parameters, 1)
+
+    def distance(d_model: int) -> int:
+        with torch.device("meta"):
+            model = Recurrent(
+                source_vocab, target_vocab, d_model, n_layers=n_layers, attends=attends
+            )
+        return abs(count_parameters(model) - parameters)
+
+    width = 2
+    while distance(width + 2) < distance(width):
+        width += 2
+    return width

@@ -1,0 +1,117 @@
+"""Several trainings beside each other: their rows, and their means with intervals, drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import rc_context
+
+from unmasked.errors import invalid
+from unmasked.plots.picture import COLOURS, DASHES, STYLE, Picture, panels
+
+from ..machines import MARKERS
+
+# Student's t for 95 %, by the number of values: where 19 of 20 intervals hold the true mean,
+# if the values are spread about it like a normal distribution.
+T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+
+
+class Interval(NamedTuple):
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The mean of 2 to 10 runs, with its 95 % interval."""
+    if len(values) not in T:
+        fix = "repeat the run with other seeds"
+        raise invalid("values", f"{min(T)} to {max(T)} of them", len(values), fix)
+    mean, reach = fmean(values), T[len(values)] * stdev(values) / math.sqrt(len(values))
+    return Interval(mean, mean - reach, mean + reach)
+
+
+def difference(a: Sequence[float], b: Sequence[float]) -> Interval:
+    """Of a - b, seed by seed: what both share (the data, its order) cancels out."""
+    if len(a) != len(b):
+        fix = "compare runs with the same seeds"
+        raise invalid("b", f"{len(a)} values", len(b), fix)
+    return interval([x - y for x, y in zip(a, b, strict=True)])
+
+
+def above(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Whether a is clearly larger than b: all of the interval of a - b is above zero."""
+    return difference(a, b).low > 0
+
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def row(rows: Rows, **where: Any) -> Mapping[str, Any]:
+    """The one row with these options."""
+    found = [each for each in rows if all(each[key] == value for key, value in where.items())]
+    if len(found) != 1:
+        fix = "name options that one row has"
+        raise invalid("where", "one row", f"{len(found)} with {where}", fix)
+    return found[0]
+
+
+def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
+    """What was measured under this name, seed by seed, in the one row with these options."""
+    return [trial[measured] for trial in row(rows, **where)["trials"]]
+
+
+def options(rows: Rows, name: str) -> list[Any]:
+    """The values of an option, in the order of the rows."""
+    return list(dict.fromkeys(each[name] for each in rows))
+
+
+Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed
+
+
+def intervals(
+    panels_: Mapping[str, Mapping[str, Runs]],
+    x: Sequence[str | float],
+    *,
+    xlabel: str,
+    ylabel: str,
+    log_y: bool = False,
+    height: float = 2.9,
+) -> Picture:
+    """Panels side by side, each with lines over the same places; bars show 95 % intervals."""
+    words, places = [], np.arange(len(x))
+    with rc_context(STYLE):
+        figure, [axes] = panels(1, len(panels_), height)
+        for (title, lines), axis in zip(panels_.items(), axes, strict=True):
+            for i, (name, runs) in enumerate(lines.items()):
+                if len(runs) != len(x):
+                    fix = "give a list of runs for each place"
+                    raise invalid(name, f"{len(x)} lists", len(runs), fix)
+                found = [interval(values) for values in runs]
+                means = [each.mean for each in found]
+                reach = [each.high - each.mean for each in found]
+                at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
+                colour, marker = COLOURS[i % 6], MARKERS[i % 6]
+                for place, values in zip(at, runs, strict=True):
+                    axis.plot([place] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
+                axis.errorbar(at, means, reach, color=colour, marker=marker, ms=4.5, lw=1.5,
+                              ls=DASHES[i % 6], capsize=3, label=name)  # fmt: skip
+                each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
+                words.append(f"{title + ', ' if title else ''}{name}: {each}")
+            axis.set(xlabel=xlabel, title=title, yscale="log" if log_y else "linear")
+            axis.set_xticks(
+                places, [f"{label:,}" if isinstance(label, int) else str(label) for label in x]
+            )
+            axis.spines[["top", "right"]].set_visible(False)
+        axes[0].set_ylabel(ylabel)
+        handles = axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=min(4, len(handles[0])))
+    heading = f"{ylabel} over {xlabel}, means of several runs with 95 % intervals"
+    return Picture(figure, f"{heading}. {'; '.join(words)}.")

@@ -1,0 +1,196 @@
+"""What each attention head looks at, over many sentences; and which words belong together.
+
+Attention can be judged by an aligner that knows nothing of it, that of Dyer et al. (2013): each
+target word was made from one source word, more likely from one at about the same place; which words
+translate which is learnt by expectation maximisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import torch
+from matplotlib import rc_context
+from torch import Tensor
+
+from unmasked.errors import invalid
+from unmasked.evaluation import SentenceMaps, maps_of_pairs
+from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, matrix, panels
+from unmasked.translator import Translator
+
+Links = frozenset[tuple[int, int]]
+Sentences = Sequence[Sequence[int]]
+
+TENSION = 4.0  # how much a word prefers its own place
+ROUNDS = 6
+
+
+def align(source: Sentences, target: Sentences) -> list[Links]:
+    """(source place, target place) of each pair: what both directions agree on."""
+    if not source:
+        fix = "give the sentences of a corpus: it learns from how often words come together"
+        raise invalid("source", "at least one sentence", "none", fix)
+    if len(source) != len(target) or not all(map(len, (*source, *target))):
+        got = f"{len(source)} and {len(target)}, {[*map(len, (*source, *target))].count(0)} empty"
+        fix = "leave out pairs of which one side is empty"
+        raise invalid("target", "as many sentences as sources, none of them empty", got, fix)
+    forth = strongest(source, target)
+    back = strongest(target, source)
+    return [
+        frozenset((s, t) for t, s in enumerate(to) if back_to[s] == t)
+        for to, back_to in zip(forth, back, strict=True)
+    ]
+
+
+def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
+    """Of subwords such as ▁br own, the number of the word that each is a part of."""
+    ends = np.cumsum([len(word) for word in words])
+    lengths = [len(piece.replace("▁", "")) for piece in pieces]
+    begins = np.cumsum([0, *lengths])[:-1]
+    if len(words) == 0 or sum(lengths) != ends[-1]:
+        fix = "give the pieces of the same sentence, none of them unknown"
+        raise invalid("pieces", "all letters of the words", "".join(pieces), fix)
+    return [int(number) for number in np.searchsorted(ends, begins, side="right")]
+
+
+def between_pieces(links: Links, source: Sequence[int], target: Sequence[int]) -> Links:
+    """Links of words as links of subwords: all pieces of one with all pieces of the other."""
+    return frozenset(
+        (s, t) for s, a in enumerate(source) for t, b in enumerate(target) if (a, b) in links
+    )
+
+
+def strongest(source: Sentences, target: Sentences) -> list[list[int]]:
+    """For each target word, the place of the source word that it was most likely made from."""
+    firsts, seconds, prior, owner = candidates(source, target)
+    pairs = firsts * (seconds.max() + 1) + seconds
+    kinds, kind = np.unique(pairs, return_inverse=True)
+    word = kinds // (seconds.max() + 1)  # the source word of each kind of pair
+    table = np.ones(len(kinds))
+    for _ in range(ROUNDS):
+        weight = table[kind] * prior
+        weight /= np.bincount(owner, weight)[owner]  # of each target word, over its candidates
+        counts = np.bincount(kind, weight, len(kinds))
+        table = counts / np.bincount(word, counts)[word]
+    return best(table[kind] * prior, source, target)
+
+
+def candidates(
+    source: Sentences, target: Sentences
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Each target word beside each source word of its sentence: both words, a prior, the owner.
+
+    The owner is the target word's number in the whole text; the prior falls with the distance
+    from the diagonal.
+    """
+    firsts, seconds, priors, owners = [], [], [], []
+    before = 0
+    for a, b in zip(source, target, strict=True):
+        s, t = len(a), len(b)
+        firsts.append(np.tile(a, t))
+        seconds.append(np.repeat(b, s))
+        place = np.abs(np.arange(s)[None] / s - np.arange(t)[:, None] / t)
+        priors.append(np.exp(-TENSION * place).ravel())
+        owners.append(before + np.repeat(np.arange(t), s))
+        before += t
+    together = (np.concatenate(part) for part in (firsts, seconds, priors, owners))
+    return tuple(together)  # type: ignore[return-value]
+
+
+def best(score: np.ndarray, source: Sentences, target: Sentences) -> list[list[int]]:
+    """The place of the highest score, for each target word of each pair."""
+    found, begin = [], 0
+    for a, b in zip(source, target, strict=True):
+        grid = score[begin : begin + len(a) * len(b)].reshape(len(b), len(a))
+        found.append([int(place) for place in grid.argmax(1)])
+        begin += grid.size
+    return found
+
+
+ROLES = {
+    "encoder": ("itself", "previous", "next", "end"),
+    "decoder": ("itself", "previous", "beginning"),
+    "cross": ("aligned", "after it", "end"),
+}
+HeadAtlas = dict[str, dict[str, Tensor]]
+
+
+def head_atlas(
+    translator: Translator,
+    pairs: Sequence[tuple[str, str]],
+    alignments: Sequence[Collection[tuple[int, int]]],
+) -> HeadAtlas:
+    """For each kind of attention and each role the mean weight of every head: [layers, H].
+
+    A role is a place to look at, such as the word before one's own. Queries that have no such
+    place, as the first word has none before it, do not count. `alignments` holds (source,
+    target) places of tokens that belong together.
+    """
+    if len(alignments) != len(pairs) or not pairs:
+        got = f"{len(alignments)} for {len(pairs)}"
+        raise invalid("alignments", "one for each pair, at least one", got, "align all pairs")
+    sums: dict[tuple[str, str], Tensor] = {}
+    queries: dict[tuple[str, str], int] = {}
+    for maps, links in zip(maps_of_pairs(translator, pairs), alignments, strict=True):
+        for role, target in targets(maps, links).items():
+            counted = target.any(-1)  # the queries that have such a place
+            weight = (getattr(maps, role[0]) * target).sum(-1)[..., counted].sum(-1)
+            sums[role] = sums[role] + weight if role in sums else weight
+            queries[role] = queries.get(role, 0) + int(counted.sum())
+    return {
+        kind: {role: sums[kind, role] / queries[kind, role] for role in roles}
+        for kind, roles in ROLES.items()
+    }
+
+
+def targets(
+    maps: SentenceMaps, links: Collection[tuple[int, int]]
+) -> dict[tuple[str, str], Tensor]:
+    """For each kind and role, which key is the place that is meant: [queries, keys], boolean."""
+    device = maps.cross.device
+    found: dict[tuple[str, str], Tensor] = {}
+    for kind, weights in zip(SentenceMaps._fields, maps, strict=True):
+        queries, keys = weights.shape[-2:]
+        ones = torch.ones(queries, keys, dtype=torch.bool, device=device)
+        diagonal = torch.eye(queries, keys, dtype=torch.bool, device=device)
+        first, last = (torch.arange(keys, device=device) == place for place in (0, keys - 1))
+        aligned = torch.zeros_like(ones)
+        for source, target in links if kind == "cross" else ():
+            aligned[target, source] = True
+        places = {
+            "itself": diagonal,
+            "previous": diagonal.roll(-1, 1) & ~last,
+            "next": diagonal.roll(1, 1) & ~first,
+            "beginning": ones & first,
+            "end": ones & last,
+            "aligned": aligned,
+            "after it": aligned.roll(1, 1) & ~first & ~aligned,
+        }
+        found |= {(kind, role): places[role] for role in ROLES[kind]}
+    return found
+
+
+def head_roles(roles: Mapping[str, Tensor | np.ndarray], *, title: str) -> Picture:
+    """The mean weight of every head, in per cent: a panel a role, a row a layer, a column a head.
+
+    In words, each role is named with the head that plays it most.
+    """
+    words = []
+    with rc_context(STYLE):
+        figure, [axes] = panels(1, len(roles), 7.2 / max(3, len(roles)))
+        for (role, values), axis in zip(roles.items(), axes, strict=True):
+            array = matrix(role, values)
+            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
+            for (layer, head), value in np.ndenumerate(array):
+                colour = "white" if value > 0.55 else INK
+                axis.text(head, layer, f"{100 * value:.0f}", ha="center", va="center", color=colour)
+            numbers = [[str(n + 1) for n in range(size)] for size in array.shape]
+            dress(axis, role, *numbers, x="head", y="layer" if axis is axes[0] else "")
+            layer, head = np.unravel_index(array.argmax(), array.shape)
+            words.append(
+                f"{role}: most {100 * array.max():.0f} in layer {layer + 1}, head {head + 1}, "
+                f"over all heads {100 * array.mean():.0f}"
+            )
+        figure.suptitle(title, fontsize=10.5)
+    return Picture(figure, f"{title}. Per cent of a query's weight. {'; '.join(words)}.")

@@ -1,0 +1,336 @@
+"""What a model costs, counted; floating-point formats; how fast a machine is, measured and drawn.
+
+An operation is one multiplication or one addition of two numbers; a product and its sum are two.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from torch import Tensor
+
+from unmasked.config import TransformerConfig
+from unmasked.data.corpus import Corpus
+from unmasked.errors import check_at_least, invalid
+from unmasked.plots.picture import COLOURS, DASHES, GREY, STYLE, Picture, number, panels
+from unmasked.training.processes import Processes
+from unmasked.training.recipe import Recipe
+from unmasked.training.trainer import Trainer
+from unmasked.transformer import Transformer
+
+FLOAT32 = 4  # bytes
+
+
+def multiply_adds(
+    config: TransformerConfig, source: int, target: int, rows: int = 1
+) -> dict[str, int]:
+    """Products, each with its sum, of a forward pass over so many rows, part by part.
+
+    The encoder reads `source` words a row, the decoder `target`; padding is computed like words.
+    """
+    for name, value in (("source", source), ("target", target), ("rows", rows)):
+        check_at_least(name, value, 1)
+    d, encoder, decoder = config.d_model, config.n_layers, config.decoder_layers
+    read, written = rows * source, rows * target
+    across = decoder * (2 * written + 2 * read)  # queries and outputs; keys and values
+    pairs = encoder * source**2 + decoder * (target**2 + target * source)
+    return {
+        "projections": (encoder * 4 * read + decoder * 4 * written + across) * d**2,
+        "scores, means": rows * pairs * 2 * d,
+        "feed-forward": (encoder * read + decoder * written) * 2 * d * config.d_ff,
+        "logits": written * d * config.target_vocab,
+    }
+
+
+def training_operations(config: TransformerConfig, source: int, target: int, rows: int = 1) -> int:
+    """Those of a training step's matrix products, without what is computed twice to save memory.
+
+    Each product of the forward pass has two of its size in the backward pass: one for the gradient
+    of either factor.
+    """
+    return 2 * 3 * sum(multiply_adds(config, source, target, rows).values())
+
+
+def product_operations(m: int, k: int, n: int) -> int:
+    """Of the matrix product [m, k] · [k, n]."""
+    return 2 * m * k * n
+
+
+def product_bytes(m: int, k: int, n: int, width: int = FLOAT32) -> int:
+    """What it has to fetch and to store, if it does so once, with numbers of `width` bytes."""
+    return width * (m * k + k * n + m * n)
+
+
+def attainable(intensity: float, peak: float, bandwidth: float) -> float:
+    """The roofline: operations a second, at so many operations for each byte fetched.
+
+    `peak` is what the machine computes in a second, `bandwidth` what it fetches.
+    """
+    return min(peak, intensity * bandwidth)
+
+
+def training_bytes(parameters: int, processes: int = 1, *, sharded: bool = False) -> dict[str, int]:
+    """What each process holds between two steps with Adam, in float32; sharded, only its part."""
+    held = -(-parameters // processes) if sharded else parameters
+    return {"weights": FLOAT32 * held, "gradients": FLOAT32 * held, "Adam": 2 * FLOAT32 * held}
+
+
+# --- Beside what was measured -----------------------------------------------------------------
+
+
+def speeds(measured: Mapping[str, Any]) -> list[float]:
+    """Operations a second of `speed.products`, size by size, in one precision."""
+    pairs = zip(measured["sizes"], measured["seconds"], strict=True)
+    return [product_operations(n, n, n) / seconds for n, seconds in pairs]
+
+
+def peak(products: Mapping[str, Any], precision: str) -> float:
+    """The most operations a second that a product reached."""
+    return max(speeds(products[precision]))
+
+
+def share_of_peak(
+    config: TransformerConfig, rows: int, length: int, seconds: float, highest: float
+) -> float:
+    """How much of what a device can do a training step makes use of, with so many words a row."""
+    return training_operations(config, length, length, rows) / seconds / highest
+
+
+def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+    """b in y ≈ a · x^b: the slope on logarithmic scales."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+class Format(NamedTuple):
+    """A sign, then so many bits for the power of two, then so many for what follows "1."."""
+
+    exponent: int
+    fraction: int
+
+    @property
+    def step(self) -> float:
+        """From 1 to the next number above it."""
+        return math.ldexp(1.0, -self.fraction)
+
+    @property
+    def largest(self) -> float:
+        return (2 - self.step) * math.ldexp(1.0, 2 ** (self.exponent - 1) - 1)
+
+    @property
+    def smallest(self) -> float:
+        """The lowest number above 0 with a leading 1; nearer to 0, digits are lost one by one."""
+        return math.ldexp(1.0, 2 - 2 ** (self.exponent - 1))
+
+
+FORMATS = {
+    "float32": Format(8, 23),
+    "TF32": Format(8, 10),  # in the units of a GPU only: in memory it is a float32
+    "bfloat16": Format(8, 7),
+    "float16": Format(5, 10),
+}
+
+
+def rounded(x: Tensor, fraction: int) -> Tensor:
+    """To the nearest number with so many bits after its leading 1; x keeps its type and range."""
+    check_at_least("fraction", fraction, 0)
+    mantissa, exponent = torch.frexp(x.double())  # mantissa · 2^exponent, from ½ up to 1
+    scale = 2.0 ** (fraction + 1)
+    return torch.ldexp((mantissa * scale).round() / scale, exponent).to(x.dtype)
+
+
+PRECISIONS = {
+    "float32": torch.float32,
+    "TF32": torch.float32,  # the numbers in memory are float32's
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+def synchronise(device: torch.device) -> None:
+    """Waits for what was asked of a GPU; a CPU has done it when it answers."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def timed(run: Callable[[], object], times: int, device: torch.device) -> float:
+    synchronise(device)
+    begin = time.perf_counter()
+    for _ in range(times):
+        run()
+    synchronise(device)
+    return (time.perf_counter() - begin) / times
+
+
+def seconds(
+    run: Callable[[], object], device: torch.device, rounds: int = 5, least: float = 0.01
+) -> float:
+    """The median time of a run, after one to warm up.
+
+    A short one is repeated until it takes `least` seconds: only then a clock, or a GPU that has
+    to be waited for, does not count for much.
+    """
+    run()
+    times = math.ceil(least / timed(run, 1, device))
+    return statistics.median(timed(run, times, device) for _ in range(rounds))
+
+
+# --- A machine's two limits -------------------------------------------------------------------
+
+
+@contextmanager
+def precision(name: str) -> Iterator[torch.dtype]:
+    """The type of the numbers; within, products of float32 take TF32 if that is its name."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "TF32" else "highest")
+    try:
+        yield PRECISIONS[name]
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def products(
+    sizes: Sequence[int],
+    precisions: Sequence[str],
+    device: torch.device,
+    *,
+    rounds: int = 5,
+    patience: float = 0.2,
+) -> dict[str, Any]:
+    """Seconds of the product of two n × n matrices; larger ones are left out beyond `patience`."""
+    found: dict[str, Any] = {}
+    for name in precisions:
+        times: list[float] = []
+        with precision(name) as dtype:
+            for n in sizes:
+                if not times or times[-1] < patience:
+                    a, b = torch.randn(2, n, n, device=device).to(dtype)
+                    times.append(seconds(functools.partial(torch.mm, a, b), device, rounds))
+        found[name] = {"sizes": list(sizes[: len(times)]), "seconds": times}
+    return found
+
+
+def bandwidth(device: torch.device, mebibytes: int = 256, rounds: int = 5) -> float:
+    """Bytes a second, fetched and stored, in c = a + b with vectors that fit in no cache."""
+    a, b, c = torch.zeros(3, mebibytes * 2**20 // 12, device=device)
+    run = functools.partial(torch.add, a, b, out=c)
+    moved: float = 3 * a.nbytes / seconds(run, device, rounds)
+    return moved
+
+
+# --- A model ----------------------------------------------------------------------------------
+
+
+def training_step(
+    config: TransformerConfig,
+    lengths: Sequence[int],
+    recipe: Recipe,
+    device: torch.device,
+) -> Callable[[], Tensor]:
+    """One update of a new model, inside our engine, with random sentences of these lengths."""
+    draws = torch.Generator().manual_seed(0)
+    source, target = (
+        [torch.randint(3, size, (n,), generator=draws).tolist() for n in lengths]
+        for size in (config.source_vocab, config.target_vocab)
+    )
+    corpus = Corpus(source, [[1, *sentence] for sentence in target])  # as many labels as words
+    model = Transformer(config).to(device)
+    trainer = Trainer(model, corpus, recipe, Processes(0, 1, device))
+    return functools.partial(trainer.update, 1, range(len(lengths)))
+
+
+MARKERS = "os^Dvx"
+WIDTHS = {"bfloat16": 2, "float16": 2}  # bytes of a number; FLOAT32 for all others
+
+
+def where(machine: Mapping[str, Any]) -> str:
+    """The machine of a measurement, and the day."""
+    threads = f"{machine['threads']} thread{'s' * (machine['threads'] != 1)}"
+    return f"{machine['processor']}, {threads}, torch {machine['torch']}, {machine['date']}"
+
+
+def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
+    """Both scales logarithmic, and a legend under what was measured on."""
+    axis.set(xscale="log", yscale="log")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        side.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        side.set_minor_formatter(NullFormatter())
+    axis.spines[["top", "right"]].set_visible(False)
+    on = where(machine)
+    legend = figure.legend(loc="outside lower center", ncols=3, title=on, title_fontsize=8)
+    legend.get_title().set_color(GREY)
+    return f"Measured on {on}."
+
+
+def roofline(products: Mapping[str, Any], bandwidth: float, machine: Mapping[str, Any]) -> Picture:
+    """Products of square matrices under what the machine could reach (`speed.products`)."""
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 3.4)
+        for i, (name, found) in enumerate(products.items()):
+            sizes, width = found["sizes"], WIDTHS.get(name, FLOAT32)
+            x = [product_operations(n, n, n) / product_bytes(n, n, n, width) for n in sizes]
+            y = np.array(speeds(found)) / 1e9
+            highest = peak(products, name) / 1e9
+            roof = np.geomspace(min(1.0, *x), 2 * max(x), 200)
+            limit = np.minimum(highest, roof * bandwidth / 1e9)
+            axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
+            axis.plot(x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
+            words.append(
+                f"{name} goes from {number(y[0])} at n = {sizes[0]} to {number(y[-1])} at "
+                f"n = {sizes[-1]}, at most {number(highest)}"
+            )
+        axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
+        on = finish(figure, axis, machine)
+    return Picture(figure, f"Roofline: 10⁹ operations a second of products of two n × n matrices "
+                   f"over operations for each byte. {'; '.join(words)}. The slope is "
+                   f"{number(bandwidth / 1e9)} GB a second. {on}")  # fmt: skip
+
+
+def measured(
+    lines: Mapping[str, Sequence[float]],
+    x: Sequence[float],
+    machine: Mapping[str, Any],
+    *,
+    xlabel: str,
+    ylabel: str,
+    fitted: int = 0,
+) -> Picture:
+    """Points, joined; or, through the last `fitted` of them, the power of x that fits them best."""
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 3.2)
+        for i, (name, values) in enumerate(lines.items()):
+            if len(values) != len(x):
+                fix = "give x and each line the same length"
+                raise invalid(name, f"{len(x)} values", len(values), fix)
+            label, path = name, list(values)
+            if fitted:
+                power = exponent(x[-fitted:], values[-fitted:])
+                label = f"{name}: grows like n^{round(power, 1) + 0.0}"  # + 0.0: never -0.0
+                scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
+                path = [scale * each**power for each in x[-fitted:]]
+            style: dict[str, Any] = {"color": COLOURS[i % 6], "linestyle": DASHES[i % 6], "lw": 1.5}
+            axis.plot(x, values, MARKERS[i % 6], color=COLOURS[i % 6], label=label)
+            axis.plot(x[-len(path) :], path, **style)
+            words.append(
+                f"{label}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
+                f"{number(x[-1])}"
+            )
+        axis.set(xlabel=xlabel, ylabel=ylabel)
+        on = finish(figure, axis, machine)
+        axis.set_xticks(x, [f"{each:,}" for each in x])
+        axis.xaxis.set_minor_locator(NullLocator())
+    return Picture(figure, f"{ylabel} over {xlabel}. {'; '.join(words)}. {on}")

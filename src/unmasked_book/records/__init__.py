@@ -1,0 +1,22 @@
+"""Recorded runs: what was measured on a machine that is named, on a day, by a command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from unmasked.errors import check_choice
+
+RECORDS = Path(__file__).parent / "results"  # benchmarks/results is another name for it
+
+
+def recorded_names() -> list[str]:
+    return sorted(path.stem for path in RECORDS.glob("*.json"))
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """A run by its name, such as `cpu`; `["machine"]` says where, when and how it was made."""
+    check_choice("name", name, tuple(recorded_names()))
+    found: dict[str, Any] = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
+    return found

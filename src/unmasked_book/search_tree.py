@@ -1,0 +1,172 @@
+"""What beam search looked at: a tree of beginnings, some kept, some finished; walked, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from unmasked.config import BOS, EOS
+from unmasked.errors import invalid, shape
+from unmasked.plots.picture import COLOURS, GREY, INK, STYLE, Picture, panels
+from unmasked.search import check_beam, check_search, evaluating, penalty, without_padding
+from unmasked.transformer import Transformer
+
+
+@dataclass(eq=False)
+class Node:
+    """A token, after all those above it."""
+
+    token: int
+    total: float  # log-probability of the beginning that ends here
+    time: int  # tokens so far
+    parent: Node | None = None
+    score: float | None = None  # of a finished sentence: total over the length penalty
+    children: list[Node] = field(default_factory=list)  # those that were kept or finished
+
+    def join(self) -> None:
+        """Becomes a child of its parent: it was kept."""
+        if self.parent:
+            self.parent.children.append(self)
+
+    def path(self) -> list[int]:
+        """The tokens from the beginning to here, without the BOS."""
+        return [*self.parent.path(), self.token] if self.parent else []
+
+
+def trace_beam(
+    model: Transformer,
+    source: Tensor,
+    beam_size: int = 4,
+    max_new_tokens: int | None = None,
+    *,
+    length_penalty: float = 0.6,
+) -> tuple[Node, Node]:
+    """The tree that `search.beam` walks for one sentence [1, S], and its best finished node.
+
+    Plain and slow: a list of nodes, and the whole model again at every step.
+    """
+    limits = check_search(model, source, max_new_tokens, BOS, EOS)
+    check_beam(model, beam_size, 1, length_penalty)
+    if len(source) != 1:
+        raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
+    limit = int(limits)
+    root = Node(BOS, 0.0, 0)
+    alive, finished = [root], list[Node]()
+    while alive and not settled(alive, finished, limit, length_penalty):
+        for node in alive:
+            node.join()
+        candidates = [child for node in alive for child in continuations(model, source, node)]
+        candidates.sort(key=lambda node: -node.total)
+        alive = []
+        for rank, node in enumerate(candidates[: 2 * beam_size]):
+            ends = node.token == EOS or node.time == limit
+            if ends and rank < beam_size:
+                node.score = node.total / penalty(node.time, length_penalty)
+                finished.append(node)
+                node.join()
+            elif not ends and len(alive) < beam_size:
+                alive.append(node)
+    return root, max(finished, key=lambda node: node.score or 0.0)
+
+
+def settled(alive: list[Node], finished: list[Node], limit: int, length_penalty: float) -> bool:
+    """Whether nothing that is alive can become better than what is finished."""
+    scores = [node.score for node in finished if node.score is not None]
+    best_to_come = max(node.total for node in alive) / penalty(limit, length_penalty)
+    return bool(scores) and max(scores) >= best_to_come
+
+
+def continuations(model: Transformer, source: Tensor, node: Node) -> list[Node]:
+    """Every token after this node."""
+    target = torch.tensor([[BOS, *node.path()]], device=source.device)
+    with evaluating(model):
+        logits = without_padding(model(source, target)[:, -1])
+        log_probabilities = logits.log_softmax(-1)[0].tolist()
+    return [Node(token, node.total + value, node.time + 1, node)
+            for token, value in enumerate(log_probabilities)]  # fmt: skip
+
+
+WIN, END, KEPT = COLOURS[0], COLOURS[1], "#c3cad2"
+BOLD: dict[str, Any] = {"color": WIN, "lw": 2.4, "zorder": 2}
+HASTY: dict[str, Any] = {"color": END, "lw": 1.6, "ls": "--", "zorder": 2}
+PLAIN: dict[str, Any] = {"color": KEPT, "lw": 1.2, "zorder": 1}
+
+
+def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
+    """From left to right, a column a step, the likeliest on top; the winner's path is bold.
+
+    Greedy search's own path is dashed, as far as it was kept.
+    """
+    steps: dict[int, list[Node]] = {}
+    for node in nodes(root):
+        steps.setdefault(node.time, []).append(node)
+    for column in steps.values():
+        column.sort(key=lambda node: -node.total)
+    place = {node: (time, row) for time, column in steps.items() for row, node in enumerate(column)}
+    winning, hasty = set(ancestors(best)), greedy_path(root)
+    rows = max(map(len, steps.values()))
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 0.7 + 0.52 * rows)
+        for node, (x, y) in place.items():
+            _box(axis, node, x, y, vocabulary[node.token], wins=node in winning)
+            if node.parent:
+                before_x, before_y = place[node.parent]
+                line = BOLD if node in winning else HASTY if node in hasty else PLAIN
+                axis.plot([before_x, x], [before_y, y], **line)
+        axis.set(xlim=(-0.6, max(steps) + 0.6), ylim=(rows - 0.3, -0.6))
+        axis.axis("off")
+    found = [
+        f"{said(node, vocabulary)} with score {node.score:.2f}"
+        for node in sorted(place, key=lambda node: -(node.score or 0.0) if node.score else 99)
+        if node.score is not None
+    ]
+    count = sum(len(column) for column in steps.values()) - 1
+    return Picture(
+        figure,
+        f"A search as a tree of {count} beginnings over {max(steps)} steps. It finished "
+        f"{'; '.join(found)}. The best is {said(best, vocabulary)}. Greedy search begins "
+        f"{said(hasty[-1], vocabulary)}.",
+    )
+
+
+def _box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) -> None:
+    """A word in its box, angular if the sentence ends there, and its number below."""
+    ended = node.score is not None
+    shape = "square,pad=0.25" if ended else "round,pad=0.25"
+    edge, width = (WIN, 1.6) if wins else (END if ended else KEPT, 1.0)
+    box = {"boxstyle": shape, "fc": "white", "ec": edge, "lw": width}
+    middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3}
+    axis.text(x, y, word, bbox=box, color=INK if wins else GREY, fontsize=8.5, **middle)
+    if node.parent:
+        number = node.total if node.score is None else node.score
+        axis.text(x, y + 0.42, f"{number:.2f}", color=GREY, fontsize=7, **middle)
+
+
+def said(node: Node, vocabulary: Sequence[str]) -> str:
+    return f"“{' '.join(vocabulary[token] for token in node.path())}”"
+
+
+def nodes(root: Node) -> Iterator[Node]:
+    yield root
+    for child in root.children:
+        yield from nodes(child)
+
+
+def ancestors(node: Node | None) -> Iterator[Node]:
+    while node:
+        yield node
+        node = node.parent
+
+
+def greedy_path(root: Node) -> list[Node]:
+    """From the root, the likeliest child each time, as far as it was kept."""
+    path = [root]
+    while path[-1].children:
+        path.append(max(path[-1].children, key=lambda node: node.total))
+    return path

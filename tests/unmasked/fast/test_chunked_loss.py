@@ -1,0 +1,116 @@
+"""The loss in parts is the loss: its value and every gradient."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from helpers import as_target, difference, ragged, small_model
+from unmasked import large_vocabulary, loss
+from unmasked.fast.chunked_loss import summed_loss
+from unmasked.loss import smoothed_cross_entropy, translation_loss
+
+
+def inputs(rows=37, width=6, vocabulary=11, dtype=torch.float64):
+    return (
+        torch.randn(rows, width, dtype=dtype, requires_grad=True),
+        torch.randn(vocabulary, width, dtype=dtype, requires_grad=True),
+        torch.randn(vocabulary, dtype=dtype, requires_grad=True),
+        torch.randint(vocabulary, (rows,)),
+    )
+
+
+def whole(hidden, weight, bias, labels, smoothing):
+    return smoothed_cross_entropy(F.linear(hidden, weight, bias), labels, smoothing).sum()
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 500), st.floats(0, 1), st.booleans())
+def test_value_and_gradients_are_those_of_the_whole(rows, vocabulary, part, smoothing, biased):
+    hidden, weight, bias, labels = inputs(rows, 5, vocabulary)
+    given_ = [hidden, weight, *([bias] if biased else [])]
+    arguments = (hidden, weight, bias if biased else None, labels, smoothing)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large_vocabulary, "PART", part)
+        found = summed_loss(*arguments)
+        gradients = torch.autograd.grad(3 * found, given_)
+    expected = whole(*arguments)
+    assert difference(found, expected) < 1e-10
+    for mine, theirs in zip(gradients, torch.autograd.grad(3 * expected, given_), strict=True):
+        assert difference(mine, theirs) < 1e-10
+
+
+def test_far_logits_do_not_overflow():
+    hidden, weight, bias, labels = inputs()
+    found = summed_loss(hidden * 1e4, weight, bias, labels, 0.1)
+    assert (
+        difference(found / whole(hidden * 1e4, weight, bias, labels, 0.1), torch.tensor(1.0))
+        < 1e-12
+    )
+
+
+def test_a_parameter_that_needs_no_gradient_gets_none():
+    hidden, weight, bias, labels = inputs()
+    weight.requires_grad_(False)
+    summed_loss(hidden, weight, bias, labels, 0.1).backward()
+    assert weight.grad is None
+    assert hidden.grad.abs().max() > 0
+
+
+def test_under_autocast_products_are_halves_and_sums_are_not():
+    hidden, weight, _, labels = inputs(200, 32, 50, torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = summed_loss(hidden, weight, None, labels, 0.1)
+        expected = whole(hidden, weight, None, labels, 0.1)
+    assert found.dtype == torch.float32
+    assert abs(found / expected - 1) < 1e-4
+    mine = torch.autograd.grad(found, [hidden, weight])
+    for x, y in zip(mine, torch.autograd.grad(expected, [hidden, weight]), strict=True):
+        assert x.dtype == torch.float32
+        assert difference(x, y) < 0.02 * float(y.abs().max())
+
+
+def test_the_gradient_itself_is_not_differentiated():
+    hidden, weight, bias, labels = inputs()
+    found = summed_loss(hidden, weight, bias, labels, 0.1)
+    (gradient,) = torch.autograd.grad(found, hidden, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        gradient.sum().backward()
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """How often the loss was made in parts."""
+    calls = []
+    original = loss.summed_loss
+    monkeypatch.setattr(loss, "summed_loss", lambda *given: calls.append(1) or original(*given))
+    return calls
+
+
+@pytest.mark.parametrize("total", [None, 100])
+@pytest.mark.parametrize("output_bias", [False, True])
+def test_the_models_loss_is_made_in_parts_where_logits_are_many(
+    monkeypatch, used, total, output_bias
+):
+    model = small_model(tie_embeddings=True, output_bias=output_bias).train()
+    source = ragged([5, 3, 7])
+    results = []
+    for many in (0, 1 << 20):
+        monkeypatch.setattr(loss, "MANY", many)
+        model.zero_grad()
+        torch.manual_seed(0)
+        target = as_target(source)
+        found = translation_loss(model, source, target, smoothing=0.1, total=total)
+        found.backward()
+        results.append([found.detach(), *(p.grad.clone() for p in model.parameters())])
+    assert len(used) == 1
+    for a, b in zip(*results, strict=True):
+        assert difference(a, b) < 1e-12
+
+
+def test_without_gradients_nothing_is_made_on_the_way(monkeypatch, used):
+    monkeypatch.setattr(loss, "MANY", 0)
+    model, source = small_model(), ragged([5, 3])
+    with torch.no_grad():
+        translation_loss(model, source, as_target(source))
+    assert used == []

@@ -1,0 +1,69 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from unmasked.fast.dropout import Dropout, dropout, keep_mask
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_as_many_are_dropped_as_asked_and_the_mean_stays(p, dtype):
+    mask = keep_mask(torch.empty(1000, 1000, dtype=dtype), p)
+    assert mask.dtype == dtype
+    assert (mask == 0).double().mean() == pytest.approx(p, abs=0.002)
+    assert mask.double().mean() == pytest.approx(1, abs=0.02 if p == 0.9 else 0.006)
+    assert len(mask.unique()) == 2
+
+
+def test_rare_dropping_is_exact_to_sixteen_bits():
+    mask = keep_mask(torch.empty(4_000_000), 0.001)
+    assert (mask == 0).double().mean() == pytest.approx(0.001, abs=0.0001)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (2, 3, 5), (7, 1, 9)])
+def test_every_size_and_every_layout(shape):
+    x = torch.ones(shape).transpose(0, -1)
+    y = dropout(x, 0.5)
+    assert y.shape == x.shape
+    assert set(y.unique().tolist()) <= {0.0, 2.0}
+
+
+def test_dropping_nearly_everything_is_still_a_number():
+    mask = keep_mask(torch.empty(1_000_000), 0.9999999)
+    assert mask.isfinite().all()
+    assert (mask > 0).sum() < 100
+
+
+def test_neighbours_are_independent():
+    dropped = (keep_mask(torch.empty(1_000_000), 0.5) == 0).double()
+    for distance in (1, 2, 3, 4, 8):
+        both = (dropped[distance:] * dropped[:-distance]).mean()
+        assert both == pytest.approx(0.25, abs=0.003)
+
+
+def test_the_gradient_goes_where_the_value_went():
+    x = torch.ones(1000, requires_grad=True)
+    y = dropout(x, 0.5)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+
+
+def test_a_seed_repeats_it():
+    x = torch.ones(100)
+    torch.manual_seed(1)
+    first = dropout(x, 0.5)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(x, 0.5), first)
+
+
+def test_off_in_evaluation_and_at_zero():
+    x = torch.randn(10)
+    assert Dropout(0.5).eval()(x) is x
+    assert Dropout(0.0).train()(x) is x
+    assert not torch.equal(Dropout(0.5).train()(x), x)
+    assert "p=0.5" in repr(Dropout(0.5))
+
+
+def test_elsewhere_it_is_pytorchs_own(monkeypatch):
+    monkeypatch.setattr(F, "dropout", lambda _, p: ("torch", p))
+    assert dropout(torch.empty(3, device="meta"), 0.25) == ("torch", 0.25)

@@ -1,0 +1,131 @@
+"""Scores with known answers, and attention maps that belong to the right words."""
+
+import math
+
+import pytest
+import torch
+
+from helpers import difference, small_config
+from unmasked import Transformer, evaluation, sentence_maps
+from unmasked.config import BOS
+from unmasked.data.phrasebook import Pair, sentence_pairs
+from unmasked.data.vocabulary import Words
+from unmasked.evaluation import Correct, alignment_agreement, cross_maps, exact, with_known_words
+from unmasked.translator import Translator
+
+PAIRS = [
+    Pair("a b", "A B", frozenset({(0, 0), (1, 1)}), "statement"),
+    Pair("b a c", "B A", frozenset({(0, 1), (2, 1), (1, 0)}), "question"),
+    Pair("c", "C D E", frozenset({(0, 1)}), "statement"),
+    Pair("b", "B", frozenset(), "statement"),
+]
+
+
+def translator():
+    words = [Words.of([" ".join(p[side] for p in PAIRS)]) for side in (0, 1)]
+    config = small_config(source_vocab=len(words[0]), target_vocab=len(words[1]), n_heads=2)
+    return Translator(Transformer(config).double(), *words)
+
+
+class Says:
+    """Translates from a list, and keeps what it was asked."""
+
+    def __init__(self, *texts):
+        self.texts = dict(zip([pair.german for pair in PAIRS], texts, strict=True))
+
+    def translate(self, sentences, **options):
+        self.options = options
+        return [self.texts[sentence] for sentence in sentences]
+
+
+def test_exact_counts_whole_sentences_of_each_construction_and_of_all():
+    says = Says("A B", "B A C", "C D E", "b")
+    assert exact(says, PAIRS, 3) == {
+        "question": Correct(0, 1),
+        "statement": Correct(2, 3),
+        "all": Correct(2, 4),
+    }
+    assert says.options == {"beam_size": 3, "length_penalty": None, "progress": False}
+    made = exact(says, PAIRS, length_penalty=1.0, progress=True)
+    assert list(made) == ["question", "statement", "all"]
+    assert says.options == {"beam_size": 1, "length_penalty": 1.0, "progress": True}
+
+
+def test_a_score_is_a_count_and_a_share():
+    assert str(Correct(2, 3)) == "2 of 3, 66.7 %"
+    assert Correct(3, 4).share == 0.75
+    assert math.isnan(Correct(0, 0).share)
+    assert str(Correct(0, 0)) == "0 of 0, nan %"
+
+
+def test_pairs_with_an_unknown_word_on_either_side_are_found():
+    strange = [Pair("a z", "A", frozenset(), "x"), Pair("a", "A Z", frozenset(), "x")]
+    assert with_known_words(translator(), [strange[0], *PAIRS, strange[1]]) == PAIRS
+
+
+# --- Maps -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [1, 3, 128])
+def test_rows_belong_to_the_query_that_has_to_say_the_word(monkeypatch, batch):
+    """Row t is the last row of what the model computes when it has read only the words before."""
+    made = translator()
+    made.model.train()
+    monkeypatch.setattr(sentence_maps, "BATCH", batch)
+    found = list(cross_maps(made, PAIRS))
+    assert made.model.training
+    made.model.eval()
+    for pair, maps in zip(PAIRS, found, strict=True):
+        words = made.target.encode(pair.english)
+        assert maps.shape == (2, 2, len(words) + 1, len(pair.german.split()) + 1)
+        assert difference(maps.sum(-1), torch.ones_like(maps.sum(-1))) < 1e-12
+        for row in range(len(words) + 1):
+            before = torch.tensor([[BOS, *words[:row]]])
+            _, alone = made.model(made.tokens([pair.german]), before, need_weights=True)
+            assert difference(maps[:, :, row], torch.stack(alone.cross)[:, 0, :, -1]) < 1e-12
+
+
+def test_agreement_counts_aligned_words_whose_strongest_source_word_is_one_of_theirs(monkeypatch):
+    looks = [  # at which source word each target word, and the end, looks
+        [0, 0, 2],  # A right, B wrong
+        [1, 2, 3],  # B right, A right: the second of its two
+        [1, 0, 0, 0],  # D right; C and E have no alignment
+        [1, 1],
+    ]
+    maps = []
+    for row in looks:
+        strongest = torch.nn.functional.one_hot(torch.tensor(row), 4).double()
+        elsewhere = torch.full_like(strongest, 0.25)
+        last = torch.stack([0.2 * strongest + 0.8 * elsewhere, elsewhere])  # clear in one head only
+        maps.append(torch.stack([torch.stack([elsewhere.roll(1)] * 2), last]))
+        maps[-1][0, :, :, 3] += 0.1  # the first layer looks at the last place
+    monkeypatch.setattr(evaluation, "cross_maps", lambda *_: iter(maps))
+    made = translator()
+    assert alignment_agreement(made, PAIRS) == Correct(4, 5)
+    assert alignment_agreement(made, PAIRS, layer=1) == Correct(4, 5)
+    assert alignment_agreement(made, PAIRS, layer=0) == Correct(0, 5)
+    assert alignment_agreement(made, PAIRS, layer=-2) == Correct(0, 5)
+
+
+def test_the_mean_of_the_heads_decides(monkeypatch):
+    heads = torch.tensor([[[0.6, 0.4, 0.0]], [[0.0, 0.5, 0.5]], [[0.5, 0.4, 0.1]]])
+    monkeypatch.setattr(evaluation, "cross_maps", lambda *_: iter([heads[None]]))
+    for place in range(3):
+        pair = Pair("a b c", "A", frozenset({(place, 0)}), "x")
+        assert alignment_agreement(translator(), [pair]) == Correct(int(place == 1), 1)
+
+
+def test_agreement_without_any_alignment_is_of_nothing():
+    assert alignment_agreement(translator(), PAIRS[-1:]) == Correct(0, 0)
+
+
+@pytest.mark.parametrize("layer", [2, -3, "last"])
+def test_a_layer_that_is_not_there_is_refused(layer):
+    with pytest.raises(ValueError, match=r"layer: expected one of 2 layers, got .*; 0 is"):
+        alignment_agreement(translator(), PAIRS, layer=layer)
+
+
+def test_the_phrasebook_aligns_words_as_they_are_split():
+    for pair in sentence_pairs(200):
+        german, english = pair.german.split(), pair.english.split()
+        assert all(i < len(german) and j < len(english) for i, j in pair.alignment)

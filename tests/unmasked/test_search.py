@@ -1,0 +1,445 @@
+"""Search finds what it should: cached like uncached, and a wide beam like trying everything."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from helpers import DEVICES, VOCABULARY, as_target, copier, difference, ragged, small_model
+from unmasked import PRESETS, search
+from unmasked.config import BOS, EOS, PADDING
+from unmasked.fast.steps import Cached, StepDecoder
+from unmasked.masks import padding_mask
+from unmasked.search import EXTRA_LENGTH, beam, greedy, top_k
+
+LENGTHS = [7, 4, 1, 6, 2]
+
+
+def untrained(preset=None, seed=0, **changes):
+    """A model whose greedy output is a surprise, and never ends."""
+    torch.manual_seed(seed)
+    return small_model(preset, embedding_std=1.0, output_bias=True, **changes)
+
+
+def copier_and_source():
+    torch.manual_seed(1)
+    return copier(), ragged(LENGTHS, 12)
+
+
+def log_probability(model, source, sentence):
+    """Of one whole sentence (its EOS included), without any search."""
+    target = torch.tensor([[BOS, *sentence]])
+    logits = model(source, target[:, :-1])
+    logits[..., PADDING] = -torch.inf
+    return float(logits.log_softmax(-1)[0].gather(-1, target[0, 1:, None]).sum().detach())
+
+
+def strip(tokens):
+    """Rows of tokens without their padding."""
+    return [[token for token in row if token != PADDING] for row in tokens.tolist()]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("drop_finished", [True, False])
+def test_greedy_takes_the_likeliest_token_each_time(preset, drop_finished):
+    model, source = untrained(preset), ragged(LENGTHS)
+    found = strip(greedy(model, source, 12, drop_finished=drop_finished))
+    for row, sentence in zip(source, found, strict=True):
+        only = row[row != 0][None]
+        for time, token in enumerate(sentence):
+            logits = model(only, torch.tensor([[BOS, *sentence[:time]]]))[0, -1]
+            logits[PADDING] = -torch.inf
+            assert int(logits.argmax()) == token
+        assert len(sentence) == 12 or sentence[-1] == EOS
+        assert EOS not in sentence[:-1]
+
+
+def assert_cached_equals_uncached(model, source):
+    slow = greedy(model, source, use_cache=False)
+    assert torch.equal(greedy(model, source), slow)
+    assert torch.equal(greedy(model, source, drop_finished=False), slow)
+    fast = beam(model, source, 4, n_best=3)
+    slow = beam(model, source, 4, n_best=3, use_cache=False)
+    assert torch.equal(fast.tokens, slow.tokens)
+    assert difference(fast.scores, slow.scores) < 1e-5
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_cached_equals_uncached_to_the_last_token(preset, device):
+    for seed in range(3):
+        model, source = untrained(preset, seed).to(device), ragged(LENGTHS).to(device)
+        assert_cached_equals_uncached(model, source)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_cached_equals_uncached_when_sentences_end(device):
+    model, _ = copier_and_source()
+    source = ragged(torch.randint(1, 8, (20,)).tolist(), 12)
+    assert_cached_equals_uncached(model.to(device), source.to(device))
+    model.cpu()
+
+
+def test_a_model_that_learned_to_copy_copies():
+    model, _ = copier_and_source()
+    source = ragged(torch.randint(1, 7, (50,)).tolist(), 12)
+    expected = strip(as_target(source)[:, 1:])
+    for found in (strip(greedy(model, source)), strip(beam(model, source, 4).tokens[:, 0])):
+        assert sum(a == b for a, b in zip(found, expected, strict=True)) >= 40
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
+def test_a_beam_that_keeps_every_beginning_finds_the_best_of_all_sentences(length_penalty):
+    """Three words, three steps: nine beginnings fit into a beam of twelve."""
+    model = untrained(target_vocab=12)
+    with torch.no_grad():
+        model.generator.bias[5:] = -1e9
+    source, limit, words = ragged([4, 2]), 3, [1, 3, 4]
+    found = beam(model, source, 12, limit, n_best=12, length_penalty=length_penalty)
+    for row, tokens, scores in zip(source, found.tokens, found.scores, strict=True):
+        every = []
+        for length in range(1, limit + 1):
+            for beginning in itertools.product(words, repeat=length - 1):
+                for end in [EOS] if length < limit else [EOS, *words]:
+                    sentence = [*beginning, end]
+                    score = log_probability(model, row[row != 0][None], sentence)
+                    every.append((score / ((5 + length) / 6) ** length_penalty, sentence))
+        every.sort(reverse=True)
+        assert strip(tokens) == [sentence for _, sentence in every[:12]]
+        assert scores.tolist() == pytest.approx([score for score, _ in every[:12]], rel=1e-4)
+
+
+@pytest.mark.parametrize("preset", [None, "source_reading"])
+def test_scores_are_the_log_probabilities_of_the_sentences(preset):
+    model, source = untrained(preset), ragged(LENGTHS)
+    result = beam(model, source, 4, 9, n_best=4, length_penalty=0.6)
+    assert (result.scores.diff(dim=1) <= 0).all()
+    for row, tokens, scores in zip(source, result.tokens, result.scores, strict=True):
+        sentences = strip(tokens)
+        assert len({tuple(sentence) for sentence in sentences}) == 4
+        for sentence, score in zip(sentences, scores.tolist(), strict=True):
+            penalty = ((5 + len(sentence)) / 6) ** 0.6
+            expected = log_probability(model, row[row != 0][None], sentence) / penalty
+            assert score == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_beam_of_one_is_greedy():
+    for model, source in (copier_and_source(), (untrained(), ragged(LENGTHS))):
+        assert torch.equal(beam(model, source, 1, 9).tokens[:, 0], greedy(model, source, 9))
+
+
+def test_a_wider_beam_never_scores_lower_here():
+    model, source = untrained(), ragged(LENGTHS)
+    narrow, wide = (beam(model, source, size, 9).scores for size in (1, 8))
+    assert (wide >= narrow - 1e-6).all()
+
+
+def test_a_sentence_is_translated_alike_alone_and_in_a_batch():
+    model, source = copier_and_source()
+    together = beam(model, source, 3, 9)
+    for row, tokens, score in zip(source, together.tokens, together.scores, strict=True):
+        alone = beam(model, row[row != 0][None], 3, 9)
+        assert strip(alone.tokens[0]) == strip(tokens)
+        assert difference(alone.scores[0], score) < 1e-5
+
+
+def test_where_fewer_hypotheses_exist_the_rest_is_empty():
+    model = untrained(target_vocab=4)
+    with torch.no_grad():
+        model.generator.bias[EOS] = 1e6  # nothing else is ever possible
+    result = beam(model, ragged([3]), 4, 1, n_best=4)
+    assert strip(result.tokens[0])[:1] == [[EOS]]
+    assert result.scores[0, 3] == -torch.inf
+    assert strip(result.tokens[0])[3] == []
+
+
+def test_finished_sentences_leave_the_batch(monkeypatch):
+    model, source = copier_and_source()
+    sizes = []
+    step = Cached.step
+
+    def counted(self, tokens, parents):
+        sizes.append(len(tokens))
+        return step(self, tokens, parents)
+
+    monkeypatch.setattr(Cached, "step", counted)
+    greedy(model, source, 40, drop_finished=False)
+    assert set(sizes) == {5}
+    sizes.clear()
+    greedy(model, source, 40)
+    assert sizes[0] == 5 > sizes[-1]
+    assert sizes == sorted(sizes, reverse=True)
+    sizes.clear()
+    beam(model, source, 4, 40)
+    assert sizes[0] == 5 > sizes[-1]
+    assert len(sizes) < 40
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam"])
+def test_maps_are_those_of_what_was_written(search):
+    model, source = untrained(), ragged(LENGTHS)
+    if search == "greedy":
+        tokens, maps = greedy(model, source, 9, need_weights=True)
+        assert torch.equal(tokens, greedy(model, source, 9))
+    else:
+        hypotheses = beam(model, source, 3, 9, n_best=2, need_weights=True)
+        tokens, maps = hypotheses.tokens[:, 0], hypotheses.maps
+    written = torch.cat([torch.full((5, 1), BOS), tokens[:, :-1]], dim=1)
+    _, expected = model(source, written, need_weights=True)
+    for ours, theirs in zip(maps, expected, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert difference(a, b) < 1e-12
+    assert maps.cross[0].shape == (5, 4, tokens.shape[1], 7)
+
+
+def test_the_default_limit_is_the_papers():
+    model = untrained()
+    with torch.no_grad():
+        model.generator.bias[EOS] = -1e6
+    assert greedy(model, ragged([3])).shape == (1, 3 + EXTRA_LENGTH)
+    learned = untrained(positions="learned", max_len=11)
+    with torch.no_grad():
+        learned.generator.bias[EOS] = -1e6
+    assert greedy(learned, ragged([3])).shape == (1, 11)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("drop", [True, False])
+def test_the_limit_of_a_sentence_does_not_depend_on_its_neighbours(width, drop):
+    """Of a model that never ends; the batch's padding counts for nobody either."""
+    model = untrained()
+    with torch.no_grad():
+        model.generator.bias[EOS] = -1e6
+
+    def found(source):
+        if width == 1:
+            return strip(greedy(model, source, drop_finished=drop))
+        return strip(beam(model, source, width, n_best=2, use_cache=drop).tokens.flatten(0, 1))
+
+    source = ragged(LENGTHS)
+    together = found(F.pad(source, (0, 3)))
+    assert together == [written for row in source for written in found(row[row != PADDING][None])]
+    assert [len(w) for w in together[:: min(width, 2)]] == [n + EXTRA_LENGTH for n in LENGTHS]
+
+
+def test_results_can_be_used_in_training_afterwards():
+    model, source = untrained(), ragged(LENGTHS)
+    for tokens in (greedy(model, source, 5), beam(model, source, 2, 5).tokens[:, 0]):
+        model(source, tokens).sum().backward()
+
+
+def test_the_model_is_left_as_it_was():
+    model = untrained(dropout=0.5)
+    model.train()
+    model.encoder.eval()
+    source = ragged(LENGTHS)
+    assert torch.equal(greedy(model, source, 5), greedy(model, source, 5))
+    assert model.training
+    assert model.decoder.layers[0].training
+    assert not model.encoder.training
+    weights = model.generator.weight
+    assert weights.is_contiguous()
+    assert weights.requires_grad
+
+
+def test_other_begin_and_end_tokens():
+    model, source = copier_and_source()
+    found = strip(greedy(model, source, eos=int(source[0, 2])))
+    assert found[0] == source[0, :3].tolist()
+    begun = greedy(model, source, 5, bos=5)
+    logits = model(source, torch.full((5, 1), 5))[:, 0]
+    assert torch.equal(begun[:, 0], logits[:, 1:].argmax(-1) + 1)
+
+
+def test_the_cache_is_never_reordered():
+    """Hypotheses change places in every step; their keys stay where they were written."""
+    model, source = untrained(), ragged([4])
+    stepper = Cached(model, source, 3, 5)
+    tokens = torch.full((1, 3), BOS)
+    with torch.no_grad():
+        stepper.step(tokens, torch.tensor([[0, 0, 0]]))
+        first = stepper.state.layers[0].past.read()[0].clone()
+        stepper.step(torch.tensor([[5, 6, 7]]), torch.tensor([[2, 0, 0]]))
+        stepper.step(torch.tensor([[8, 9, 4]]), torch.tensor([[1, 1, 0]]))
+    assert torch.equal(stepper.state.layers[0].past.read()[0][:, :, :3], first)
+    expected = [  # columns: three at the first step, three at the second, three at the third
+        [1, 0, 0, 0, 1, 0, 1, 0, 0],
+        [1, 0, 0, 0, 1, 0, 0, 1, 0],
+        [0, 0, 1, 1, 0, 0, 0, 0, 1],
+    ]
+    assert stepper.ancestors[0].int().tolist() == expected
+
+
+def test_no_mask_where_there_is_no_padding():
+    model = untrained()
+    assert Cached(model, ragged([4, 4]), 1, 5).mask is None
+    source = ragged([4, 3])
+    assert torch.equal(Cached(model, source, 1, 5).mask, padding_mask(source))
+
+
+@given(
+    rows=st.integers(1, 3),
+    length=st.integers(10, 3000),
+    k=st.integers(1, 10),
+    block=st.sampled_from([4, 32]),
+)
+def test_top_k_by_blocks_is_top_k(rows, length, k, block):
+    x = torch.randn(rows, length)
+    values, indices = top_k(x, k, block)
+    assert torch.equal(values, x.topk(k).values)
+    assert torch.equal(x.gather(-1, indices), values)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("column_major", [False, True])
+def test_the_step_decoder_computes_what_the_decoder_computes(preset, column_major):
+    model = small_model(preset, output_bias=True)
+    source = ragged(LENGTHS)
+    mask, memory = padding_mask(source), model.encode(source)
+    steps = StepDecoder(model.decoder, model.generator, column_major=column_major)
+    assert steps.layers[0].expand[0].is_contiguous() != column_major
+    plain, fast = model.start(), model.start()
+    with torch.no_grad():
+        steps.remember(memory, fast)
+        for _ in range(3):
+            x = torch.randn(5, 1, 16).double()
+            expected = model.decoder(x, memory, memory_mask=mask, state=plain)
+            assert difference(steps(x, None, mask, fast), model.generator(expected)) < 1e-12
+
+
+def test_hooks_are_heard_while_searching():
+    model, source = copier_and_source()
+    expected, heard = greedy(model, source), []
+    layer = model.decoder.layers[0].feed_forward
+    handle = layer.register_forward_hook(lambda *_: heard.append(1))
+    assert torch.equal(greedy(model, source), expected)
+    handle.remove()
+    assert len(heard) == expected.shape[1]
+
+
+def test_parts_of_another_making_are_used_as_they_are():
+    model, source = untrained(), ragged(LENGTHS)
+
+    class Louder(nn.Linear):
+        def forward(self, x):
+            return 3 * super().forward(x)
+
+    louder = Louder(16, 16).double()
+    model.decoder.layers[1].self_attention.output = louder
+    assert torch.equal(greedy(model, source, 9), greedy(model, source, 9, use_cache=False))
+
+
+def test_a_sentence_of_nothing_but_padding_is_searched_like_any_other():
+    model, source = untrained(), ragged(LENGTHS)
+    source[1] = 0
+    assert_cached_equals_uncached(model, source)
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_tokens_of_32_bits_do(use_cache):
+    model, source = copier_and_source()
+    expected = greedy(model, source)
+    assert torch.equal(greedy(model, source.int(), use_cache=use_cache), expected)
+    tokens = beam(model, source.int(), 3, use_cache=use_cache).tokens
+    assert torch.equal(tokens, beam(model, source, 3).tokens)
+
+
+def plain_beam(model, source, width, limit, n_best, length_penalty):
+    """Beam search as one would write it down: lists, one sentence, no stopping early."""
+    memory, alive, finished = model.encode(source), [(0.0, ())], []
+    for time in range(1, limit + 1):
+        target = torch.tensor([[BOS, *sentence] for _, sentence in alive])
+        every = memory.expand(len(alive), -1, -1)
+        logits = model.generator(model.decode(target, every, source_mask=None)[:, -1])
+        logits[:, PADDING] = -torch.inf
+        scores = logits.log_softmax(-1)
+        candidates = sorted(
+            (
+                (total + float(scores[i, token]), (*sentence, token))
+                for i, (total, sentence) in enumerate(alive)
+                for token in range(1, scores.shape[1])
+            ),
+            key=lambda candidate: -candidate[0],
+        )[: 2 * width]
+        for total, sentence in candidates[:width]:
+            if sentence[-1] == EOS or time == limit:
+                finished.append((total / ((5 + time) / 6) ** length_penalty, sentence))
+        alive = [(t, sentence) for t, sentence in candidates if sentence[-1] != EOS][:width]
+        if not alive:
+            break
+    return sorted(finished, key=lambda hypothesis: -hypothesis[0])[:n_best]
+
+
+def search_table(monkeypatch, table, **options):
+    """Beam search over a table of probabilities, last token → next token."""
+
+    class Table:
+        def __init__(self, *_):
+            pass
+
+        def step(self, tokens, _):
+            probabilities = torch.zeros(1, tokens.shape[1], VOCABULARY)
+            for column, token in enumerate(tokens[0].tolist()):
+                for word, probability in table.get(token, {EOS: 1.0}).items():
+                    probabilities[0, column, word] = probability
+            return probabilities.log()
+
+        def keep(self, rows):
+            pass
+
+    monkeypatch.setattr(search, "Cached", Table)
+    found = beam(small_model(), ragged([3]), max_new_tokens=10, **options)
+    return strip(found.tokens[0]), found.scores[0]
+
+
+LOOP = {5: {5: 1.0}, 6: {6: 1.0}}  # a word that repeats itself for ever
+
+
+def test_it_does_not_stop_while_length_could_still_pay(monkeypatch):
+    """At first the end is far ahead; ten words later the penalty has turned it round."""
+    table = {BOS: {EOS: 0.9, 5: 0.1}, **LOOP}
+    sentences, scores = search_table(monkeypatch, table, beam_size=2, length_penalty=5.0)
+    assert sentences == [[5] * 10]
+    assert scores[0] == pytest.approx(math.log(0.1) / (15 / 6) ** 5, rel=1e-5)
+    assert search_table(monkeypatch, table, beam_size=2, length_penalty=0.0)[0] == [[EOS]]
+
+
+def test_hypotheses_that_end_make_room_for_others(monkeypatch):
+    """Both of the best two end in the second step; the beam goes on with the third and fourth."""
+    table = {BOS: {3: 0.6, 4: 0.4}, 3: {EOS: 0.9, 5: 0.1}, 4: {EOS: 0.9, 6: 0.1}, **LOOP}
+    found, _ = search_table(monkeypatch, table, beam_size=2, n_best=2, length_penalty=5.0)
+    assert found == [[3] + [5] * 9, [4] + [6] * 9]
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    vocabulary=st.sampled_from([3, 4, 5, 9, 23]),
+    width=st.integers(1, 6),
+    limit=st.integers(1, 8),
+    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 5.0]),
+    end=st.sampled_from([-1.0, 0.0, 2.0, 4.0]),
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+)
+def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, length_penalty, end, lengths):
+    width = min(width, vocabulary)
+    n_best = 1 + seed % width
+    model = untrained(seed=seed, target_vocab=vocabulary, n_layers=1)
+    with torch.no_grad():
+        model.generator.bias[EOS] += end
+        source = ragged(lengths)
+        found = beam(model, source, width, limit, n_best=n_best, length_penalty=length_penalty)
+        for row, tokens, scores in zip(source, found.tokens, found.scores, strict=True):
+            only = row[row != 0][None]
+            expected = plain_beam(model, only, width, limit, n_best, length_penalty)
+            real = scores.isfinite()
+            assert int(real.sum()) == len(expected)
+            assert scores[real].tolist() == pytest.approx([s for s, _ in expected], abs=1e-4)
+            gaps = [a[0] - b[0] for a, b in itertools.pairwise(expected)]
+            if min(gaps, default=1.0) > 1e-4:  # no ties
+                assert strip(tokens[real]) == [list(sentence) for _, sentence in expected]

@@ -1,0 +1,41 @@
+"""A training whose steps take milliseconds: to be repeated, killed, resumed and shared out."""
+
+import random
+
+import torch
+
+from unmasked import Transformer, TransformerConfig
+from unmasked.config import BOS, EOS
+from unmasked.data.corpus import Corpus
+from unmasked.training.history import History
+from unmasked.training.recipe import Recipe
+from unmasked.training.trainer import train
+
+WORDS = 20
+RECIPE = Recipe(steps=12, tokens=60, rate=5e-3, warmup=4, average=0.9)
+
+
+def small_corpus(count: int = 40, longest: int = 8) -> Corpus:
+    """Sentences that are to be repeated."""
+    draw = random.Random(count)
+    words = [
+        [draw.randrange(3, WORDS) for _ in range(draw.randint(1, longest))] for _ in range(count)
+    ]
+    return Corpus([[*w, EOS] for w in words], [[BOS, *w, EOS] for w in words])
+
+
+def small(dropout: float = 0.1, **changes: object) -> Transformer:
+    """The same weights whenever it is called."""
+    sizes = {"source_vocab": WORDS, "target_vocab": WORDS, "d_model": 8, "n_heads": 2, "d_ff": 12}
+    config = {"n_layers": 1, "norm": "pre", "tie_embeddings": "output", "max_len": 16}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Transformer(TransformerConfig(**{**sizes, **config, **changes}, dropout=dropout))
+
+
+def quiet(
+    model: Transformer, recipe: Recipe = RECIPE, corpus: Corpus | None = None, **options: object
+) -> History:
+    """`train` without a bar, on the CPU."""
+    options = {"device": "cpu", "progress": False, "every": 1, **options}
+    return train(model, corpus or small_corpus(), recipe, **options)

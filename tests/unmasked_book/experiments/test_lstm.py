@@ -1,0 +1,108 @@
+"""The recurrent model: what it computes, what it sees, and how large it is."""
+
+import pytest
+import torch
+
+from helpers import difference
+from unmasked import Transformer, TransformerConfig
+from unmasked.masks import padding_mask
+from unmasked_book.experiments.lstm import Recurrent, both_ways, count_parameters, recurrent_of_size
+
+VOCABULARY = 20
+
+
+def small(**changes):
+    torch.manual_seed(0)
+    return Recurrent(VOCABULARY, VOCABULARY, 8, **changes).double().eval()
+
+
+def tokens(*shape):
+    return torch.randint(3, VOCABULARY, shape)
+
+
+@pytest.mark.parametrize("attends", [True, False])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_padding_changes_nothing(attends, n_layers):
+    model = small(attends=attends, n_layers=n_layers)
+    source, target = tokens(1, 5), tokens(1, 4)
+    batch = torch.cat([source, torch.zeros(1, 3, dtype=torch.long)], dim=1)
+    beside = torch.cat([batch, tokens(1, 8)])
+    alone = model(source, target)
+    assert difference(model(batch, target), alone) < 1e-12
+    assert difference(model(beside, target.expand(2, -1))[:1], alone) < 1e-12
+
+
+def test_the_future_is_not_seen_and_the_past_is():
+    model = small()
+    source, target = tokens(2, 5), tokens(2, 6)
+    changed = target.clone()
+    changed[:, 3] = 3 + (changed[:, 3] - 2) % (VOCABULARY - 3)
+    before, after = model(source, target), model(source, changed)
+    assert difference(before[:, :3], after[:, :3]) == 0
+    assert all(difference(before[:, t], after[:, t]) > 1e-6 for t in range(3, 6))
+
+
+def test_without_attention_the_words_come_through_the_last_state_alone():
+    model = small(attends=False)
+    source, target = tokens(2, 5), tokens(2, 4)
+    memory = model.encode(source)
+    blank = memory._replace(states=torch.zeros_like(memory.states))
+    mask = padding_mask(source)
+    hidden = model.decode(target, memory, source_mask=mask)
+    assert difference(hidden, model.decode(target, blank, source_mask=mask)) == 0
+    model = small()
+    memory = model.encode(source)
+    hidden = model.decode(target, memory, source_mask=mask)
+    blank = memory._replace(states=torch.zeros_like(memory.states))
+    assert difference(hidden, model.decode(target, blank, source_mask=mask)) > 1e-3
+
+
+def test_the_two_directions_of_a_layer_stand_side_by_side():
+    state = torch.arange(8.0).view(4, 1, 2)  # two layers, two directions, width 2
+    assert both_ways(state).tolist() == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
+
+
+@pytest.mark.parametrize("attends", [True, False])
+def test_a_width_is_found_at_which_the_sizes_agree(attends):
+    sizes = {"source_vocab": 30, "target_vocab": 25}
+    wanted = count_parameters(
+        Transformer(TransformerConfig(**sizes, d_model=32, n_heads=4, n_layers=2, d_ff=64))
+    )
+    width = recurrent_of_size(wanted, **sizes, attends=attends)
+    assert width % 2 == 0
+    off = abs(count_parameters(Recurrent(**sizes, d_model=width, attends=attends)) - wanted)
+    for other in (width - 2, width + 2):
+        assert (
+            abs(count_parameters(Recurrent(**sizes, d_model=other, attends=attends)) - wanted)
+            >= off
+        )
+    assert off < 0.04 * wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"d_model": 7}, "d_model: expected an even width"),
+        ({"d_model": 0}, "d_model: expected a whole number"),
+        ({"n_layers": 0}, "n_layers: expected"),
+        ({"dropout": 1.5}, "dropout: expected"),
+    ],
+)
+def test_wrong_sizes_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Recurrent(**{"source_vocab": 5, "target_vocab": 5, "d_model": 8, **options})
+
+
+def test_words_outside_of_the_vocabulary_are_refused():
+    with pytest.raises(ValueError, match="source"):
+        small()(torch.full((1, 2), VOCABULARY), tokens(1, 2))
+    with pytest.raises(ValueError, match="target"):
+        small()(tokens(1, 2), torch.full((1, 2), VOCABULARY))
+
+
+def test_dropout_is_for_training_only():
+    model = small(dropout=0.5, n_layers=2)
+    source, target = tokens(2, 5), tokens(2, 4)
+    assert difference(model(source, target), model(source, target)) == 0
+    model.train()
+    assert difference(model(source, target), model(source, target)) > 1e-3

@@ -1,0 +1,84 @@
+"""The words to spell backwards, and training on them."""
+
+import pytest
+import torch
+
+from unmasked.config import BOS, EOS, PADDING
+from unmasked.loss import translation_loss
+from unmasked.training.fit import fit
+from unmasked_book import examples
+
+
+def generator():
+    return torch.Generator().manual_seed(0)
+
+
+def test_words_have_the_lengths_and_letters_asked_for():
+    words = examples.random_words(500, 3, 6, generator())
+    assert {len(word) for word in words} == {3, 4, 5, 6}
+    assert set("".join(words)) == set("abcdefghijklmnopqrstuvwxyz")
+    assert words == examples.random_words(500, 3, 6, generator())
+
+
+def test_the_target_is_the_word_backwards_between_its_marks():
+    source, target = examples.encode_words(["abc", "z"])
+    assert source.tolist() == [[3, 4, 5], [28, PADDING, PADDING]]
+    assert target.tolist() == [[BOS, 5, 4, 3, EOS], [BOS, 28, EOS, PADDING, PADDING]]
+    assert examples.decode_words(target) == ["cba", "z"]
+    assert examples.decode_words(torch.tensor([[3, 4, 5]])) == ["abc"]  # no EOS yet
+
+
+def test_batches_repeat_for_a_seed_and_are_fresh_at_each_step():
+    first, again = (
+        list(examples.spelling_batches(2, size=4, seed=3)),
+        list(examples.spelling_batches(2, size=4, seed=3)),
+    )
+    for one, two in zip(first, again, strict=True):
+        assert torch.equal(one[0], two[0])
+        assert torch.equal(one[1], two[1])
+    assert examples.decode_words(first[0][1]) != examples.decode_words(first[1][1])
+
+
+def test_a_model_that_spells_is_told_from_one_that_does_not(monkeypatch):
+    words = ["ab", "abc", "xyz"]
+    written = examples.encode_words(["ab", "abc", "zzz"])[1]
+    monkeypatch.setattr(examples, "greedy", lambda *_, **__: written)
+    assert examples.spell(None, words) == ["ba", "cba", "zzz"]
+    assert examples.share_spelled(None, words) == pytest.approx(2 / 3)
+
+
+def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
+    model = examples.speller(d_model=16, n_heads=2, d_ff=16)
+    losses = fit(model, translation_loss, examples.spelling_batches(30, size=16, longest=4))
+    assert len(losses) == 30
+    assert sum(losses[-5:]) < sum(losses[:5])
+    assert not model.training
+
+
+def test_the_same_seed_gives_the_same_model_and_the_same_losses():
+    def train():
+        model = examples.speller(seed=5, d_model=16, n_heads=2, d_ff=16)
+        return fit(model, translation_loss, examples.spelling_batches(3, size=4))
+
+    assert train() == train()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: examples.encode_words(["Ab"]), "words: expected letters from a to z, got 'Ab'"),
+        (lambda: examples.encode_words([""]), "words: expected letters from a to z, got ''"),
+        (lambda: examples.random_words(0, 1, 2, generator()), "count: expected"),
+        (lambda: examples.random_words(1, 3, 2, generator()), "longest: expected"),
+        (lambda: fit(examples.speller(), translation_loss, []), "batches: expected at least one"),
+        (
+            lambda: fit(
+                examples.speller(), translation_loss, examples.spelling_batches(1), rate=-1.0
+            ),
+            "rate: expected a number from 0 to 1",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
