@@ -2,7 +2,8 @@
 
 Example: python benchmarks/claims.py small-data
 
-Each writes results/claim-NAME.json: what was measured, by which command, on what and when.
+Each writes claim-NAME.json among the records: what was measured, by which command, on what and
+when.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def steps(result: Result, what: str) -> list[str]:
 
 
 def cell(value: float | None, form: str) -> str:
-    return "no room" if value is None else format(value, form)
+    return "no memory" if value is None else format(value, form)
 
 
 def single(series: Result, what: str) -> list[str]:

@@ -24,6 +24,7 @@ from device_report import table
 from device_sizes import SIZES, Kind
 from scaling import high_water
 from unmasked import Transformer, TransformerConfig, attention
+from unmasked.fast import fused
 from unmasked.training.machine import machine
 from unmasked.training.recipe import Recipe
 from unmasked_book.machines import (
@@ -41,9 +42,8 @@ def written_down(
     query: Tensor, key: Tensor, value: Tensor, mask: Any, dropout: float, scale: float
 ) -> Tensor:
     """In the place of the fused function: attention that stores its weights."""
-    scores = attention.scaled_scores(query, key, scale)
-    weights = F.dropout(attention.masked_softmax(scores, mask).to(value.dtype), dropout)
-    return weights @ value
+    weights = attention.attention_weights(query, key, mask, scale=scale)
+    return F.dropout(weights.to(value.dtype), dropout) @ value
 
 
 class Bench:
@@ -65,7 +65,7 @@ class Bench:
             stack.enter_context(mock.patch.object(attention, "fused_attention", written_down))
         if kind.kernel:
             never = mock.Mock(return_value=False)
-            stack.enter_context(mock.patch.object(attention, "slow_backward", never))
+            stack.enter_context(mock.patch.object(fused, "slow_backward", never))
         return stack
 
     def measure(self, lengths: Sequence[int], kind: Kind) -> dict[str, float | None]:
@@ -187,7 +187,9 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     made.add_argument("--threads", type=int, default=torch.get_num_threads())
     made.add_argument("--rounds", type=int, default=5, help="of which the median is taken (5)")
     made.add_argument("--compile", action="store_true", help="also with torch.compile")
-    made.add_argument("--record", metavar="NAME", help="also write results/NAME.json and .md")
+    made.add_argument(
+        "--record", metavar="NAME", help="also write NAME.json and .md among the records"
+    )
     made.add_argument("--peak", type=json.loads, help=argparse.SUPPRESS)  # one step's memory
     options = made.parse_args(words)
     if options.device == "cuda" and not torch.cuda.is_available():

@@ -101,7 +101,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="rounds for each work (default: its own)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--record", metavar="NAME", help="also write results/NAME.json, .md, .svg")
+    parser.add_argument(
+        "--record", metavar="NAME", help="also write NAME.json, .md and .svg among the records"
+    )
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: no GPU that torch can use was found; leave the option out")

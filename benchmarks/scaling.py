@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,9 +21,11 @@ from timing import interleaved
 from unmasked import LayerConfig
 from unmasked.encoder import Encoder
 from unmasked.masks import length_mask
+from unmasked_book.machines import exponent
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 COMPARED = 2048  # the length at which the goals are set
+HALF = len(LENGTHS) // 2  # the growth is taken over the longer ones
 LAYERS = 3
 CONFIG = LayerConfig(d_model=256, n_heads=4, d_ff=1024)
 
@@ -43,7 +44,7 @@ def forward(
         y = x
         with torch.inference_mode():
             for layer in encoder.layers:
-                y = layer(y, mask=mask, need_weights=True)[0] if explicit else layer(y, mask=mask)
+                y = layer(y, mask=mask, maps=[] if explicit else None)
         return y
 
     return run
@@ -83,12 +84,6 @@ def in_another_process(*words: str) -> Any:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def exponent(lengths: tuple[int, ...], values: list[float]) -> float:
-    """b in values ≈ a · lengths^b, over the longer half of the lengths."""
-    half = len(lengths) // 2
-    return float(np.polyfit(np.log(lengths[half:]), np.log(values[half:]), 1)[0])
-
-
 def measure(device: str, rounds: int = 7) -> dict[str, Any]:
     result: dict[str, Any] = {
         "lengths": LENGTHS,
@@ -116,7 +111,7 @@ def measure(device: str, rounds: int = 7) -> dict[str, Any]:
     at = LENGTHS.index(COMPARED)
     result["memory_ratio"] = result["mebibytes"]["fused"][at] / result["mebibytes"]["explicit"][at]
     result["exponents"] = {
-        f"{name}, {what}": exponent(LENGTHS, result[what][name])
+        f"{name}, {what}": exponent(LENGTHS[HALF:], result[what][name][HALF:])
         for what in ("seconds", "mebibytes")
         for name in ("fused", "explicit")
     }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+
+from unmasked_book.machines import timed
 
 Run = Callable[[], object]
 
@@ -34,7 +35,7 @@ class Times:
 
 def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
-    names = list(contestants)
+    names, where = list(contestants), torch.device(device)
     for name in names:
         contestants[name]()
     times = Times({name: [] for name in names})
@@ -44,20 +45,7 @@ def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
         for number in range(rounds):
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                times.seconds[name].append(timed(contestants[name], device))
+                times.seconds[name].append(timed(contestants[name], 1, where))
     finally:
         gc.enable()
     return times
-
-
-def timed(run: Run, device: str) -> float:
-    synchronise(device)
-    start = time.perf_counter()
-    run()
-    synchronise(device)
-    return time.perf_counter() - start
-
-
-def synchronise(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()

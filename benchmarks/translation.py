@@ -72,7 +72,7 @@ def main() -> None:
         },
         "interval": again["test_2016_flickr"]["interval"],
         "signature": again["val"]["signature"],
-        "surprise": {split: surprise(shipped, split) for split in ("train", *SPLITS)},
+        "surprise": {split: cross_entropy(shipped, split) for split in ("train", *SPLITS)},
         "by_length": by_length(again["test_2016_flickr"]),
         "atlas": heads(shipped),
     }
@@ -121,7 +121,7 @@ def pairs_of(translator: Translator, split: str) -> Pairs:
     return directed(multi30k(split), *translator.languages)
 
 
-def surprise(translator: Translator, split: str) -> float:
+def cross_entropy(translator: Translator, split: str) -> float:
     """Nats a subword; of the training set its first two thousand sentences."""
     pairs = pairs_of(translator, split)[:2000]
     return round(mean_cross_entropy(translator.model, translator.corpus(pairs)), 3)

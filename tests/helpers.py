@@ -7,18 +7,29 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from unmasked import PRESETS, Transformer, TransformerConfig
+from unmasked import PRESETS, LayerConfig, Transformer, TransformerConfig
 from unmasked.config import BOS, EOS
 from unmasked.loss import translation_loss
+from unmasked_book.documents import DOCUMENTS
 
 VOCABULARY = 23
 SMALL = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2}
+MODELS = {**PRESETS, **DOCUMENTS}  # the paper's two and those of the documents
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 
 
 def small_config(preset: str | None = None, **changes: object) -> TransformerConfig:
-    options = {**(PRESETS[preset] if preset else {}), **SMALL, **changes}
+    options = {**(MODELS[preset] if preset else {}), **SMALL, **changes}
     return TransformerConfig(**{"source_vocab": VOCABULARY, "target_vocab": VOCABULARY, **options})
+
+
+def layer_config(**changes: object) -> LayerConfig:
+    sizes = {name: SMALL[name] for name in ("d_model", "n_heads", "d_ff")}
+    return LayerConfig(**{**sizes, "dropout": 0.0, **changes})
+
+
+def vectors(batch: int, length: int) -> Tensor:
+    return torch.randn(batch, length, SMALL["d_model"], dtype=torch.float64)
 
 
 def small_model(preset: str | None = None, **changes: object) -> Transformer:

@@ -1,6 +1,6 @@
 """`{source}` and `{test}`: a name in a page that becomes a link to the line where it is defined.
 
-    {source}`unmasked.masks.causal_mask`, {test}`test_masks.test_causal_mask_row_by_row`
+    {source}`unmasked.masks.causal_mask`, {test}`test_causal_mask_row_by_row`
 
 Lines move with every commit, so no page holds their numbers: they are looked up when the book is
 built. A name that does not exist is an error of the build.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +20,42 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
 logger = logging.getLogger(__name__)
-FOLDERS = {"source": ("src",), "test": ("tests", "tests/book")}
+KINDS = ("source", "test")
 
 
 def find(root: Path, kind: str, name: str) -> tuple[str, int]:
-    """The file, as seen from the root, and the line where a dotted name is defined."""
+    """The file, as seen from the root, and the line where a name is defined.
+
+    Code has a dotted name; a test is found by its own name, wherever it stands below `tests`.
+    """
+    if kind == "test":
+        found = tests(root).get(name, [])
+        if len(found) != 1:
+            raise LookupError(f"{len(found) or 'no'} tests are called {name!r}")
+        return found[0]
     parts = name.split(".")
-    for folder in FOLDERS[kind]:
-        for cut in range(len(parts) - 1, 0, -1):
-            stem = "/".join([folder, *parts[:cut]])
-            for path in (f"{stem}.py", f"{stem}/__init__.py"):
-                if (root / path).is_file():
-                    return path, line_of(root / path, parts[cut:])
-    raise LookupError(f"no file for the {kind} {name!r}")
+    for cut in range(len(parts) - 1, 0, -1):
+        stem = "/".join(["src", *parts[:cut]])
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            if (root / path).is_file():
+                return path, line_of(root / path, parts[cut:])
+    raise LookupError(f"no file for {name!r}")
+
+
+@cache
+def tests(root: Path) -> dict[str, list[tuple[str, int]]]:
+    """Every test by its name: its file and line."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for path in sorted(root.glob("tests/**/test_*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                place = path.relative_to(root).as_posix(), node.lineno
+                found.setdefault(node.name, []).append(place)
+    return found
 
 
 def line_of(path: Path, names: list[str]) -> int:
-    """The line of a function, class, method, field or constant; the last one, after overloads."""
+    """The line of a function, class, method, field or constant."""
     node: Any = ast.parse(path.read_text(encoding="utf-8"))
     for name in names:
         found = [inner for inner in getattr(node, "body", []) if name in defined(inner)]
@@ -62,7 +82,7 @@ def breakable(name: str) -> nodes.literal:
 
 
 class Named(SphinxRole):
-    """Shown without what all names have in common: the package, or the file of the tests."""
+    """Shown without what all names have in common, the package."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         shown = self.text.split(".", 1)[-1]
@@ -79,6 +99,6 @@ class Named(SphinxRole):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    for kind in FOLDERS:
+    for kind in KINDS:
         app.add_role(kind, Named())
     return {"parallel_read_safe": True, "parallel_write_safe": True}

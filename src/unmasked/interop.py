@@ -16,10 +16,9 @@ from torch.nn import functional as F
 from .attention import MultiHeadAttention
 from .config import PADDING, LayerConfig, TransformerConfig
 from .decoder import Decoder, DecoderLayer
-from .encoder import Encoder, EncoderLayer, Residual
+from .encoder import Encoder, EncoderLayer
 from .errors import check_type, invalid
 from .fast.guard import is_plain
-from .feed_forward import ACTIVATION, FeedForward
 from .masks import causal_mask
 from .transformer import Transformer
 
@@ -94,26 +93,33 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
     return ours.train(module.training)
 
 
-def check_as_configured(module: nn.Module) -> None:
+def check_as_configured(module: Any) -> None:
     """Refuses what was changed after it was made: its counterpart is made by the configuration."""
     fix = "convert the parts that are as they were made"
     if not is_plain(module):
         expected = "our own modules, without hooks, and all layers alike"
         raise invalid("module", expected, f"a changed {type(module).__name__}", fix)
     if isinstance(module, MultiHeadAttention):
-        return
-    config: Any = module.config
-    for part in module.modules():
-        same = (
-            (not isinstance(part, MultiHeadAttention) or part.n_heads == config.n_heads)
-            and (
-                not isinstance(part, FeedForward)
-                or part.activation is ACTIVATION[config.activation]
-            )
-            and (not isinstance(part, Residual) or part.pre == (config.norm == "pre"))
+        return  # it has no configuration but itself
+    with torch.device("meta"):
+        made = type(module)(module.config)
+    for part in ("encoder", "decoder") if isinstance(module, Transformer) else ("",):
+        parts, fresh = (
+            dict(whole.get_submodule(part).named_modules(remove_duplicate=False))
+            for whole in (module, made)
         )
-        if not same:
-            raise invalid("module", "parts as configured", f"a changed {type(part).__name__}", fix)
+        for name in parts | fresh:
+            if name not in parts or name not in fresh or not alike(parts[name], fresh[name]):
+                raise invalid("module", "parts as configured", f"another {part}.{name}", fix)
+
+
+def alike(part: nn.Module, fresh: nn.Module) -> bool:
+    """Of one kind, and with the same numbers of heads, widths, epsilons and so on."""
+    options = {name: value for name, value in vars(fresh).items() if not name.startswith("_")}
+    mine = vars(part)
+    return type(part) is type(fresh) and all(
+        name in ("training", "config") or mine.get(name) == value for name, value in options.items()
+    )
 
 
 def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:

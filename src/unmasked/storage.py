@@ -38,10 +38,7 @@ def flush(path: Path) -> None:
 
 
 def write_whole(folder: Path, name: str, write: Callable[[Path], object]) -> Path:
-    """A file that is whole or not there: written under another name, to the disk, then renamed.
-
-    `{sum}` in its name becomes the beginning of its sum.
-    """
+    """A file that is whole or not there: written under another name, to the disk, then renamed."""
     file = folder / f"{UNFINISHED}{uuid4().hex}"
     try:
         file.touch()
@@ -49,8 +46,7 @@ def write_whole(folder: Path, name: str, write: Callable[[Path], object]) -> Pat
         write(file)
         file.chmod(mode)  # safetensors writes files that only their owner may read
         flush(file)
-        final = folder / name.format(sum=digest(file)[:16])
-        file.replace(final)
+        final = file.replace(folder / name)
         flush(folder)
         return final
     finally:

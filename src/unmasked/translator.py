@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError
@@ -25,7 +27,6 @@ from .data.vocabulary import Subwords, Vocabulary, Words
 from .errors import check_at_least, check_type, invalid
 from .search import beam, greedy
 from .storage import (
-    UNFINISHED,
     digest,
     read_tensors,
     set_tensors,
@@ -37,6 +38,8 @@ from .transformer import Transformer
 
 FORMAT = "unmasked model 3"
 CONFIG = "config.json"
+OURS = re.compile(r"(model|tokenizer)(-[0-9a-f]{32})?\.(safetensors|json)")
+MARKED = re.compile(r"((model|tokenizer)-|\.unfinished-)[0-9a-f]{32}(\.safetensors|\.json)?")
 
 
 class Translator:
@@ -136,34 +139,38 @@ class Translator:
     def save(self, folder: Path | str, *, dtype: torch.dtype | None = None) -> None:
         """Weights as safetensors; configuration, words and `about` as JSON.
 
-        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Files are
-        called by their sums, and `config.json`, which names them, is replaced last: whatever
-        happens, the folder holds a whole model, the one before or this one.
+        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Files get
+        names that no other saving gives, and `config.json`, which names them, is replaced last:
+        whatever happens, the folder holds a whole model, the one before or this one.
         """
         path = Path(folder)
         kept = {"format": FORMAT, "model": asdict(self.model.config), "about": self.about}
-        texts = {}
+        subwords = ""
+        before: set[Path] = set()
+        files: list[Path] = []
         if isinstance(self.source, Words) and isinstance(self.target, Words):
             kept |= {"source": self.source.words, "target": self.target.words}
         elif isinstance(self.source, Subwords) and self.source is self.target:
-            texts["tokenizer-{sum}.json"] = self.source.to_json()
+            subwords = self.source.to_json()
         else:
             fix = "give source and target the same object"
             raise invalid("target", "the source's own subwords", "others", fix)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            before = files_of(path)
             weights = partial(write_tensors, tensors=tensors_of(self.model), dtype=dtype)
-            files = [write_whole(path, "model-{sum}.safetensors", weights)]
-            files += [write_text(path, name, text) for name, text in texts.items()]
+            files.append(write_whole(path, f"model-{uuid4().hex}.safetensors", weights))
+            if subwords:
+                files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
             kept["sums"] = {file.name: digest(file) for file in files}
             plain = methodcaller("item")  # NumPy's numbers
             text = json.dumps(kept, indent=1, ensure_ascii=False, default=plain)
+            before = files_of(path)
             write_text(path, CONFIG, text)
-            delete(path, before - set(files), keep=set(files))
         except (OSError, SafetensorError) as error:
             message = f"{path}: the model could not be written ({error})"
             raise OSError(f"{message}; choose a folder with space that you may write in") from error
+        finally:
+            delete(path, before.union(files))
 
     @classmethod
     def load(cls, folder: Path | str) -> Translator:
@@ -173,14 +180,14 @@ class Translator:
                 text = (path / CONFIG).read_text(encoding="utf-8")
                 try:
                     return cls.from_files(path, json.loads(text))
-                except FileNotFoundError:  # another was saved there while we read?
+                except Exception:  # was another saved there while we read?
                     if (path / CONFIG).read_text(encoding="utf-8") == text:
                         raise
         except OSError as error:
             fix = "give the folder that `python -m unmasked train` wrote"
             expected = f"a folder with {CONFIG} and the weights that it names"
             raise invalid(str(path), expected, f"{error.strerror}", fix) from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             got = f"no {error}" if isinstance(error, KeyError) else error
             fix = "its files are damaged or of another version: fetch or make them again"
             raise invalid(str(path), "a model's folder", got, fix) from None
@@ -208,7 +215,7 @@ def write_text(folder: Path, name: str, text: str) -> Path:
 
 def files_of(folder: Path) -> set[Path]:
     """Those that a model's configuration names, if there is one: its weights and its words."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
         kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         return {folder / Path(name).name for name in kept["sums"]}
     return set()
@@ -218,14 +225,19 @@ def weights_file(folder: Path) -> Path:
     return next(file for file in files_of(folder) if file.suffix == ".safetensors")
 
 
-def delete(folder: Path, replaced: set[Path], keep: set[Path]) -> None:
-    """What was replaced; and what a saving left that was killed more than an hour ago."""
-    left = [*folder.glob("model-*.safetensors"), *folder.glob("tokenizer-*.json")]
+def delete(folder: Path, files: set[Path]) -> None:
+    """Those of these that the configuration does not name; and what a killed saving left.
+
+    A name is given once, so nobody will name again what was replaced. What another process may be
+    saving just now is left for an hour, and what has a name of another kind for ever.
+    """
     long_ago = time.time() - 3600
-    for file in (*replaced, *set(left) - keep, *folder.glob(f"{UNFINISHED}*")):
-        with suppress(OSError):  # it takes space and does no harm
-            if file in replaced or (file.is_file() and file.stat().st_mtime < long_ago):
-                file.unlink()
+    with suppress(OSError):
+        for file in set(folder.iterdir()) - files_of(folder):
+            with suppress(OSError):  # it takes space and does no harm
+                replaced = file in files and OURS.fullmatch(file.name)
+                if replaced or (MARKED.fullmatch(file.name) and file.stat().st_mtime < long_ago):
+                    file.unlink()
 
 
 # --- The trained models of this package -------------------------------------------------------

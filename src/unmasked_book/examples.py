@@ -1,4 +1,4 @@
-"""Two small worlds of the chapters: a pair of sentences, and words to be spelled backwards.
+"""Two small worlds of the chapters: two pairs of sentences, and words to be spelled backwards.
 
 The first is small enough to be read token by token. The second is hopeless without order, and is
 learnt in seconds.
@@ -19,6 +19,8 @@ from unmasked.data.vocabulary import until_end
 from unmasked.errors import check_at_least, check_choice, invalid
 from unmasked.search import greedy
 from unmasked.transformer import Transformer
+
+# --- Two pairs of sentences -------------------------------------------------------------------
 
 GERMAN = ["<pad>", "<bos>", "<eos>", "ich", "möchte", "ein", "bier", "danke"]
 ENGLISH = ["<pad>", "<bos>", "<eos>", "i", "want", "a", "beer", "thank", "you"]
@@ -43,6 +45,8 @@ def sentence_batch() -> tuple[Tensor, Tensor]:
     source = sentence_tokens([f"{german} <eos>" for german, _ in PAIRS], GERMAN)
     return source, sentence_tokens([f"<bos> {english} <eos>" for _, english in PAIRS], ENGLISH)
 
+
+# --- Words to spell backwards -----------------------------------------------------------------
 
 FIRST_LETTER = EOS + 1  # the token of "a"
 LETTERS = FIRST_LETTER + len(ascii_lowercase)

@@ -19,6 +19,8 @@ from unmasked.evaluation import SentenceMaps, maps_of_pairs
 from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, matrix, panels
 from unmasked.translator import Translator
 
+# --- Words that belong together ---------------------------------------------------------------
+
 Links = frozenset[tuple[int, int]]
 Sentences = Sequence[Sequence[int]]
 
@@ -41,24 +43,6 @@ def align(source: Sentences, target: Sentences) -> list[Links]:
         frozenset((s, t) for t, s in enumerate(to) if back_to[s] == t)
         for to, back_to in zip(forth, back, strict=True)
     ]
-
-
-def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Of subwords such as ▁br own, the number of the word that each is a part of."""
-    ends = np.cumsum([len(word) for word in words])
-    lengths = [len(piece.replace("▁", "")) for piece in pieces]
-    begins = np.cumsum([0, *lengths])[:-1]
-    if len(words) == 0 or sum(lengths) != ends[-1]:
-        fix = "give the pieces of the same sentence, none of them unknown"
-        raise invalid("pieces", "all letters of the words", "".join(pieces), fix)
-    return [int(number) for number in np.searchsorted(ends, begins, side="right")]
-
-
-def between_pieces(links: Links, source: Sequence[int], target: Sequence[int]) -> Links:
-    """Links of words as links of subwords: all pieces of one with all pieces of the other."""
-    return frozenset(
-        (s, t) for s, a in enumerate(source) for t, b in enumerate(target) if (a, b) in links
-    )
 
 
 def strongest(source: Sentences, target: Sentences) -> list[list[int]]:
@@ -107,6 +91,29 @@ def best(score: np.ndarray, source: Sentences, target: Sentences) -> list[list[i
         begin += grid.size
     return found
 
+
+# --- Words in pieces --------------------------------------------------------------------------
+
+
+def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
+    """Of subwords such as ▁br own, the number of the word that each is a part of."""
+    ends = np.cumsum([len(word) for word in words])
+    lengths = [len(piece.replace("▁", "")) for piece in pieces]
+    begins = np.cumsum([0, *lengths])[:-1]
+    if len(words) == 0 or sum(lengths) != ends[-1]:
+        fix = "give the pieces of the same sentence, none of them unknown"
+        raise invalid("pieces", "all letters of the words", "".join(pieces), fix)
+    return [int(number) for number in np.searchsorted(ends, begins, side="right")]
+
+
+def between_pieces(links: Links, source: Sequence[int], target: Sequence[int]) -> Links:
+    """Links of words as links of subwords: all pieces of one with all pieces of the other."""
+    return frozenset(
+        (s, t) for s, a in enumerate(source) for t, b in enumerate(target) if (a, b) in links
+    )
+
+
+# --- What heads look at -----------------------------------------------------------------------
 
 ROLES = {
     "encoder": ("itself", "previous", "next", "end"),

@@ -21,14 +21,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from torch import Tensor
 
-from unmasked.config import TransformerConfig
+from unmasked.config import BOS, TransformerConfig
 from unmasked.data.corpus import Corpus
 from unmasked.errors import check_at_least, invalid
-from unmasked.plots.picture import COLOURS, DASHES, GREY, STYLE, Picture, number, panels
+from unmasked.plots.picture import COLOURS, DASHES, GREY, MARKERS, STYLE, Picture, number, panels
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer
 from unmasked.transformer import Transformer
+
+# --- Counted ----------------------------------------------------------------------------------
 
 FLOAT32 = 4  # bytes
 
@@ -87,30 +89,7 @@ def training_bytes(parameters: int, processes: int = 1, *, sharded: bool = False
     return {"weights": FLOAT32 * held, "gradients": FLOAT32 * held, "Adam": 2 * FLOAT32 * held}
 
 
-# --- Beside what was measured -----------------------------------------------------------------
-
-
-def speeds(measured: Mapping[str, Any]) -> list[float]:
-    """Operations a second of `speed.products`, size by size, in one precision."""
-    pairs = zip(measured["sizes"], measured["seconds"], strict=True)
-    return [product_operations(n, n, n) / seconds for n, seconds in pairs]
-
-
-def peak(products: Mapping[str, Any], precision: str) -> float:
-    """The most operations a second that a product reached."""
-    return max(speeds(products[precision]))
-
-
-def share_of_peak(
-    config: TransformerConfig, rows: int, length: int, seconds: float, highest: float
-) -> float:
-    """How much of what a device can do a training step makes use of, with so many words a row."""
-    return training_operations(config, length, length, rows) / seconds / highest
-
-
-def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """b in y ≈ a · x^b: the slope on logarithmic scales."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+# --- Floating-point formats -------------------------------------------------------------------
 
 
 class Format(NamedTuple):
@@ -145,10 +124,12 @@ FORMATS = {
 def rounded(x: Tensor, fraction: int) -> Tensor:
     """To the nearest number with so many bits after its leading 1; x keeps its type and range."""
     check_at_least("fraction", fraction, 0)
-    mantissa, exponent = torch.frexp(x.double())  # mantissa · 2^exponent, from ½ up to 1
+    mantissa, power = torch.frexp(x.double())  # mantissa · 2^power, from ½ up to 1
     scale = 2.0 ** (fraction + 1)
-    return torch.ldexp((mantissa * scale).round() / scale, exponent).to(x.dtype)
+    return torch.ldexp((mantissa * scale).round() / scale, power).to(x.dtype)
 
+
+# --- Timed ------------------------------------------------------------------------------------
 
 PRECISIONS = {
     "float32": torch.float32,
@@ -165,6 +146,7 @@ def synchronise(device: torch.device) -> None:
 
 
 def timed(run: Callable[[], object], times: int, device: torch.device) -> float:
+    """Seconds of a run, the mean of so many, one after the other."""
     synchronise(device)
     begin = time.perf_counter()
     for _ in range(times):
@@ -184,9 +166,6 @@ def seconds(
     run()
     times = math.ceil(least / timed(run, 1, device))
     return statistics.median(timed(run, times, device) for _ in range(rounds))
-
-
-# --- A machine's two limits -------------------------------------------------------------------
 
 
 @contextmanager
@@ -229,9 +208,6 @@ def bandwidth(device: torch.device, mebibytes: int = 256, rounds: int = 5) -> fl
     return moved
 
 
-# --- A model ----------------------------------------------------------------------------------
-
-
 def training_step(
     config: TransformerConfig,
     lengths: Sequence[int],
@@ -244,14 +220,39 @@ def training_step(
         [torch.randint(3, size, (n,), generator=draws).tolist() for n in lengths]
         for size in (config.source_vocab, config.target_vocab)
     )
-    corpus = Corpus(source, [[1, *sentence] for sentence in target])  # as many labels as words
+    corpus = Corpus(source, [[BOS, *sentence] for sentence in target])  # as many labels as words
     model = Transformer(config).to(device)
     trainer = Trainer(model, corpus, recipe, Processes(0, 1, device))
     return functools.partial(trainer.update, 1, range(len(lengths)))
 
 
-MARKERS = "os^Dvx"
-WIDTHS = {"bfloat16": 2, "float16": 2}  # bytes of a number; FLOAT32 for all others
+# --- What was measured ------------------------------------------------------------------------
+
+
+def speeds(product: Mapping[str, Any]) -> list[float]:
+    """Operations a second of `products`, size by size, in one precision."""
+    pairs = zip(product["sizes"], product["seconds"], strict=True)
+    return [product_operations(n, n, n) / took for n, took in pairs]
+
+
+def peak(found: Mapping[str, Any], name: str) -> float:
+    """The most operations a second that a product reached, in the precision of this name."""
+    return max(speeds(found[name]))
+
+
+def share_of_peak(
+    config: TransformerConfig, rows: int, length: int, took: float, highest: float
+) -> float:
+    """How much of what a device can do a training step makes use of, with so many words a row.
+
+    `took` is its time in seconds, `highest` the device's operations a second.
+    """
+    return training_operations(config, length, length, rows) / took / highest
+
+
+def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+    """b in y ≈ a · x^b: the slope on logarithmic scales."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def where(machine: Mapping[str, Any]) -> str:
@@ -260,32 +261,18 @@ def where(machine: Mapping[str, Any]) -> str:
     return f"{machine['processor']}, {threads}, torch {machine['torch']}, {machine['date']}"
 
 
-def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
-    """Both scales logarithmic, and a legend under what was measured on."""
-    axis.set(xscale="log", yscale="log")
-    for side in (axis.xaxis, axis.yaxis):
-        side.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        side.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        side.set_minor_formatter(NullFormatter())
-    axis.spines[["top", "right"]].set_visible(False)
-    on = where(machine)
-    legend = figure.legend(loc="outside lower center", ncols=3, title=on, title_fontsize=8)
-    legend.get_title().set_color(GREY)
-    return f"Measured on {on}."
-
-
-def roofline(products: Mapping[str, Any], bandwidth: float, machine: Mapping[str, Any]) -> Picture:
-    """Products of square matrices under what the machine could reach (`speed.products`)."""
+def roofline(found: Mapping[str, Any], fetched: float, machine: Mapping[str, Any]) -> Picture:
+    """What `products` found, under what the machine can reach, with so many bytes a second."""
     words = []
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 3.4)
-        for i, (name, found) in enumerate(products.items()):
-            sizes, width = found["sizes"], WIDTHS.get(name, FLOAT32)
+        for i, (name, product) in enumerate(found.items()):
+            sizes, width = product["sizes"], PRECISIONS[name].itemsize
             x = [product_operations(n, n, n) / product_bytes(n, n, n, width) for n in sizes]
-            y = np.array(speeds(found)) / 1e9
-            highest = peak(products, name) / 1e9
+            y = np.array(speeds(product)) / 1e9
+            highest = peak(found, name) / 1e9
             roof = np.geomspace(min(1.0, *x), 2 * max(x), 200)
-            limit = np.minimum(highest, roof * bandwidth / 1e9)
+            limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
             axis.plot(x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
             words.append(
@@ -296,7 +283,7 @@ def roofline(products: Mapping[str, Any], bandwidth: float, machine: Mapping[str
         on = finish(figure, axis, machine)
     return Picture(figure, f"Roofline: 10⁹ operations a second of products of two n × n matrices "
                    f"over operations for each byte. {'; '.join(words)}. The slope is "
-                   f"{number(bandwidth / 1e9)} GB a second. {on}")  # fmt: skip
+                   f"{number(fetched / 1e9)} GB a second. {on}")  # fmt: skip
 
 
 def measured(
@@ -334,3 +321,17 @@ def measured(
         axis.set_xticks(x, [f"{each:,}" for each in x])
         axis.xaxis.set_minor_locator(NullLocator())
     return Picture(figure, f"{ylabel} over {xlabel}. {'; '.join(words)}. {on}")
+
+
+def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
+    """Both scales logarithmic, and a legend under what was measured on."""
+    axis.set(xscale="log", yscale="log")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        side.set_major_formatter(lambda value, _: f"{value:,.10g}")
+        side.set_minor_formatter(NullFormatter())
+    axis.spines[["top", "right"]].set_visible(False)
+    on = where(machine)
+    legend = figure.legend(loc="outside lower center", ncols=3, title=on, title_fontsize=8)
+    legend.get_title().set_color(GREY)
+    return f"Measured on {on}."

@@ -92,6 +92,28 @@ def continuations(model: Transformer, source: Tensor, node: Node) -> list[Node]:
             for token, value in enumerate(log_probabilities)]  # fmt: skip
 
 
+def nodes(root: Node) -> Iterator[Node]:
+    yield root
+    for child in root.children:
+        yield from nodes(child)
+
+
+def ancestors(node: Node | None) -> Iterator[Node]:
+    while node:
+        yield node
+        node = node.parent
+
+
+def greedy_path(root: Node) -> list[Node]:
+    """From the root, the likeliest child each time, as far as it was kept."""
+    path = [root]
+    while path[-1].children:
+        path.append(max(path[-1].children, key=lambda node: node.total))
+    return path
+
+
+# --- Drawn ------------------------------------------------------------------------------------
+
 WIN, END, KEPT = COLOURS[0], COLOURS[1], "#c3cad2"
 BOLD: dict[str, Any] = {"color": WIN, "lw": 2.4, "zorder": 2}
 HASTY: dict[str, Any] = {"color": END, "lw": 1.6, "ls": "--", "zorder": 2}
@@ -114,35 +136,32 @@ def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 0.7 + 0.52 * rows)
         for node, (x, y) in place.items():
-            _box(axis, node, x, y, vocabulary[node.token], wins=node in winning)
+            box(axis, node, x, y, vocabulary[node.token], wins=node in winning)
             if node.parent:
                 before_x, before_y = place[node.parent]
                 line = BOLD if node in winning else HASTY if node in hasty else PLAIN
                 axis.plot([before_x, x], [before_y, y], **line)
         axis.set(xlim=(-0.6, max(steps) + 0.6), ylim=(rows - 0.3, -0.6))
         axis.axis("off")
-    found = [
-        f"{said(node, vocabulary)} with score {node.score:.2f}"
-        for node in sorted(place, key=lambda node: -(node.score or 0.0) if node.score else 99)
-        if node.score is not None
-    ]
-    count = sum(len(column) for column in steps.values()) - 1
+    finished = [node for node in place if node.score is not None]
+    finished.sort(key=lambda node: -(node.score or 0.0))
+    found = [f"{said(node, vocabulary)} with score {node.score:.2f}" for node in finished]
     return Picture(
         figure,
-        f"A search as a tree of {count} beginnings over {max(steps)} steps. It finished "
+        f"A search as a tree of {len(place) - 1} beginnings over {max(steps)} steps. It finished "
         f"{'; '.join(found)}. The best is {said(best, vocabulary)}. Greedy search begins "
         f"{said(hasty[-1], vocabulary)}.",
     )
 
 
-def _box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) -> None:
+def box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) -> None:
     """A word in its box, angular if the sentence ends there, and its number below."""
     ended = node.score is not None
-    shape = "square,pad=0.25" if ended else "round,pad=0.25"
+    corners = "square,pad=0.25" if ended else "round,pad=0.25"
     edge, width = (WIN, 1.6) if wins else (END if ended else KEPT, 1.0)
-    box = {"boxstyle": shape, "fc": "white", "ec": edge, "lw": width}
+    frame = {"boxstyle": corners, "fc": "white", "ec": edge, "lw": width}
     middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3}
-    axis.text(x, y, word, bbox=box, color=INK if wins else GREY, fontsize=8.5, **middle)
+    axis.text(x, y, word, bbox=frame, color=INK if wins else GREY, fontsize=8.5, **middle)
     if node.parent:
         number = node.total if node.score is None else node.score
         axis.text(x, y + 0.42, f"{number:.2f}", color=GREY, fontsize=7, **middle)
@@ -150,23 +169,3 @@ def _box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) -
 
 def said(node: Node, vocabulary: Sequence[str]) -> str:
     return f"“{' '.join(vocabulary[token] for token in node.path())}”"
-
-
-def nodes(root: Node) -> Iterator[Node]:
-    yield root
-    for child in root.children:
-        yield from nodes(child)
-
-
-def ancestors(node: Node | None) -> Iterator[Node]:
-    while node:
-        yield node
-        node = node.parent
-
-
-def greedy_path(root: Node) -> list[Node]:
-    """From the root, the likeliest child each time, as far as it was kept."""
-    path = [root]
-    while path[-1].children:
-        path.append(max(path[-1].children, key=lambda node: node.total))
-    return path

@@ -10,7 +10,8 @@ from typing import Any
 
 from unmasked.errors import invalid
 
-PACKAGE = Path(__file__).parent
+SRC = Path(__file__).parents[1]  # both packages stand here, in a checkout and when installed
+PACKAGES = ("unmasked", "unmasked_book")
 
 
 class Source:
@@ -27,17 +28,36 @@ class Source:
 
 
 def show(*objects: Callable[..., Any] | type) -> Source:
-    """The source of functions, classes or methods, each under the name of the file it is in."""
+    """The source of functions, classes or methods, each under the name of the file it is in.
+
+    The lines `@checked(…)` are left out: a chapter shows what is computed, not what is refused.
+    """
     blocks = []
     for thing in objects:
         try:
+            thing = inspect.unwrap(thing)  # where it is written, and not where it is checked
             lines = inspect.getsource(thing).rstrip()
             path = Path(inspect.getsourcefile(thing) or "?")
         except (TypeError, OSError):
             fix = "name the thing itself: show(causal_mask)"
             expected = "a function, class or method written in Python"
             raise invalid("show", expected, type(thing).__name__, fix) from None
-        own = path.is_relative_to(PACKAGE)
-        name = f"src/{path.relative_to(PACKAGE.parent).as_posix()}" if own else path.name
-        blocks.append(f"# {name}\n\n{textwrap.dedent(lines)}")
+        blocks.append(f"# {name_of(path)}\n\n{without_checks(textwrap.dedent(lines))}")
     return Source("\n\n\n".join(blocks))
+
+
+def name_of(path: Path) -> str:
+    """As in the repository, if the file is in one of the packages; else the file's own name."""
+    inside = path.relative_to(SRC) if path.is_relative_to(SRC) else path
+    return f"src/{inside.as_posix()}" if inside.parts[0] in PACKAGES else path.name
+
+
+def without_checks(source: str) -> str:
+    """Source without its decorators `@checked(…)`, also where one spans several lines."""
+    kept, still_open = [], 0
+    for line in source.split("\n"):
+        if still_open or line.lstrip().startswith("@checked("):
+            still_open += line.count("(") - line.count(")")
+        else:
+            kept.append(line)
+    return "\n".join(kept)

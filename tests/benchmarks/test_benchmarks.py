@@ -1,15 +1,16 @@
 """The benchmarks' arithmetic, and that what is recorded is what was measured."""
 
-import json
-from pathlib import Path
+import itertools
+import time
 
 import pytest
+import torch
 
+import scaling
 from report import table
-from scaling import exponent
 from timing import Times, interleaved
-
-RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
+from unmasked_book.machines import exponent
+from unmasked_book.records import RECORDS, recorded, recorded_names
 
 
 def test_a_ratio_compares_within_a_round():
@@ -27,17 +28,42 @@ def test_rounds_are_interleaved_and_begin_with_another_each_time():
     assert all(len(seconds) == 2 for seconds in times.seconds.values())
 
 
-def test_the_exponent_of_a_power_is_found():
-    lengths = (256, 512, 1024, 2048)
-    assert exponent(lengths, [3 * n**1.7 for n in lengths]) == pytest.approx(1.7)
+def test_a_round_is_timed_run_by_run(monkeypatch):
+    clock = itertools.accumulate([0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0])  # each run, then a pause
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    times = interleaved({"a": lambda: None, "b": lambda: None}, 2, "cpu")
+    assert times.seconds == {"a": [1.0, 4.0], "b": [2.0, 3.0]}  # the second round begins with b
+
+
+def test_fused_and_explicit_attention_give_the_same():
+    encoder, x = scaling.prepare(20, "cpu")
+    found = []
+    for padded in (True, False):
+        fused, explicit = (scaling.forward(encoder, x, kind, padded)() for kind in (False, True))
+        assert torch.allclose(fused, explicit, atol=1e-5)
+        found.append(fused)
+    assert not torch.allclose(*found, atol=1e-3)  # the padding counts
+
+
+def test_the_recorded_growth_is_that_of_the_longer_half_of_the_lengths():
+    found = recorded("cpu")["scaling"]
+    assert found["lengths"] == list(scaling.LENGTHS)
+    assert len(found["exponents"]) == 4
+    for name, power in found["exponents"].items():
+        kind, what = name.split(", ")
+        half = len(found["lengths"]) // 2
+        values = found[what][kind][half:]
+        assert power == pytest.approx(exponent(found["lengths"][half:], values))
 
 
 def test_recorded_tables_are_those_of_the_recorded_times():
-    results = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    beside_peers = {path: result for path, result in results.items() if "works" in result}
-    assert beside_peers
-    for path, result in beside_peers.items():
-        assert path.with_suffix(".md").read_text() == table(result) + "\n"
+    results = {name: recorded(name) for name in recorded_names()}
+    beside_peers = {name: result for name, result in results.items() if "works" in result}
+    assert set(beside_peers) == {"cpu", "engine-cpu", "feed-forward-cpu"}
+    for record, result in beside_peers.items():
+        path = RECORDS / f"{record}.md"
+        assert path.read_text(encoding="utf-8") == table(result) + "\n"
+        assert path.with_suffix(".svg").exists()
         for work in result["works"]:
             times = Times({name: t["seconds"] for name, t in work["times"].items()})
             for goal in work["goals"]:

@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 import devices
 from device_report import grid, table
 from device_sizes import SIZES, Kind, Sizes, model
-from unmasked import attention
 from unmasked_book.machines import PRECISIONS
 from unmasked_book.records import recorded, recorded_names
 
@@ -27,10 +27,10 @@ RECORDED = [name for name in recorded_names() if name.startswith("devices-")]
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     monkeypatch.setitem(SIZES, "cpu", TINY)
-    monkeypatch.setattr(devices, "RESULTS", tmp_path)
+    monkeypatch.setattr(devices, "RECORDS", tmp_path)
     monkeypatch.setattr(devices, "bandwidth", lambda device: 1e9)
     monkeypatch.setattr(devices.Bench, "backward", lambda bench: ATTENTION)
-    monkeypatch.setattr("unmasked.speed.seconds.__defaults__", (1, 1e-9))
+    monkeypatch.setattr("unmasked_book.machines.seconds.__defaults__", (1, 1e-9))
     return tmp_path
 
 
@@ -42,7 +42,7 @@ def measured_in_this_process(monkeypatch):
 
 
 def test_everything_is_measured_and_recorded(tiny, monkeypatch, capsys):
-    measured_in_this_process(monkeypatch)
+    monkeypatch.setattr(devices.Bench, "memory", lambda _, lengths, __: float(len(lengths)))
     devices.main(["--threads", "1", "--rounds", "1", "--record", "some"])
     result = json.loads((tiny / "some.json").read_text())
     assert result["machine"]["command"] == (
@@ -57,10 +57,11 @@ def test_everything_is_measured_and_recorded(tiny, monkeypatch, capsys):
         "float32", "float32, packed", "bfloat16", "bfloat16, packed",
     ]  # fmt: skip
     assert list(result["short"]["kinds"]) == ["float32", "bfloat16, kernel", "bfloat16"]
-    for series in ("rows", "lengths", "ragged", "short"):
+    sizes = {"rows": (1, 2), "lengths": (4, 2), "ragged": (2,), "short": (2,)}  # rows of a batch
+    for series in sizes:
         for kind in result[series]["kinds"].values():
             assert all(time > 0 for time in kind["seconds"])
-            assert all(memory >= 0 for memory in kind["mebibytes"])
+            assert kind["mebibytes"] == [float(rows) for rows in sizes[series]]
     printed = capsys.readouterr()
     assert printed.out == table(result) + "\n" == (tiny / "some.md").read_text()
     assert "2 rows of up to 4 words, bfloat16, packed" in printed.err
@@ -100,6 +101,13 @@ def test_memory_is_measured_in_another_process(monkeypatch):
     monkeypatch.setattr("builtins.print", printed.append)
     devices.main(asked[0][2:])
     assert printed == [([4, 2], Kind("bfloat16", packed=True))]
+
+
+def test_on_a_cpu_the_highest_mark_is_read_before_and_after(monkeypatch):
+    marks = iter([10.0, 22.5])
+    monkeypatch.setattr(devices, "high_water", lambda: next(marks))
+    bench = devices.Bench(devices.arguments([]))
+    assert bench.peak([2, 1], Kind()) == 12.5
 
 
 @pytest.mark.usefixtures("tiny")
@@ -176,12 +184,12 @@ def test_explicit_attention_is_the_same():
 
 def test_the_kernel_is_taken_where_it_is_asked_for(monkeypatch):
     bench, seen = devices.Bench(devices.arguments([])), []
-    fused = attention.F.scaled_dot_product_attention
+    kernel = F.scaled_dot_product_attention
     monkeypatch.setattr(
-        attention.F,
+        F,
         "scaled_dot_product_attention",
         lambda query, *given, **options: (
-            seen.append(query.dtype) or fused(query, *given, **options)
+            seen.append(query.dtype) or kernel(query, *given, **options)
         ),
     )
     for kind in (Kind("bfloat16"), Kind("bfloat16", kernel=True)):
@@ -207,7 +215,7 @@ def test_lines_of_a_table_are_filled_up():
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_recorded_table_is_that_of_the_recorded_run(name):
-    path = devices.RESULTS / f"{name}.md"
+    path = devices.RECORDS / f"{name}.md"
     assert path.read_text() == table(recorded(name)) + "\n"
     assert f"--record {name}" in recorded(name)["machine"]["command"]
 

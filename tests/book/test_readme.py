@@ -1,28 +1,63 @@
-"""What the README shows runs, and gives the shapes it names."""
+"""What the README shows runs, says what it says there, and quotes what was recorded."""
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
-from unmasked import PRESETS
+import pytest
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+from unmasked_book import recorded
 
-
-def test_the_example_runs():
-    example = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
-    names = {}
-    exec(example, names)
-    assert names["logits"].shape == (2, 3, 8000)
-    assert names["maps"].cross[0].shape == (2, 8, 3, 4)
-    assert names["best"].tokens.shape[:2] == (2, 1)
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-def test_every_preset_is_named():
-    assert all(f'"{name}"' in README for name in PRESETS)
+def printed(code):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(code, {"__name__": "readme"})
+    return out.getvalue()
 
 
-def test_every_file_of_the_package_is_on_the_map():
-    package = Path(__file__).parent.parent / "src" / "unmasked"
-    files = {path.relative_to(package).as_posix() for path in package.rglob("*.py")}
-    named = set(re.findall(r"`([\w/]+\.py)`", README))
-    assert {name for name in files if not name.endswith("__init__.py")} == named
+def test_the_translation_is_the_one_that_is_shown():
+    [shown] = re.findall(r"^# (\[.*\])$", CODE[0], re.MULTILINE)
+    assert printed(CODE[0]) == f"{shown}\n"
+
+
+def test_the_report_is_the_one_that_is_shown():
+    [shown] = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    assert printed(CODE[1]) == shown
+
+
+def test_the_files_of_the_model_are_listed_in_the_order_of_the_chapters():
+    listed = re.findall(r"^\| \[`(\w+)\.py`\]", README, re.MULTILINE)
+    names = ["masks", "positions", "attention", "feed_forward", "encoder", "decoder", "transformer"]
+    assert listed == names
+
+
+def test_every_folder_of_the_package_has_its_line():
+    package = ROOT / "src/unmasked"
+    folders = {path.name for path in package.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert folders == set(re.findall(r"`(\w+)/`", README.split("## Why")[0])) & folders
+    assert len(folders) == 9
+
+
+@pytest.mark.parametrize(("name", "direction"), [("de-en", "German to"), ("en-de", "English to")])
+def test_the_scores_are_the_recorded_ones(name, direction):
+    score = recorded(f"multi30k-{name}")["float16"]["test_2016_flickr"]["beam 5"]
+    assert re.search(rf"{score:.2f} from {direction}", README)
+
+
+def test_the_speeds_are_the_recorded_ones():
+    """A range is from the smallest to the largest ratio of its kind."""
+    goals = [goal for work in recorded("cpu")["works"] for goal in work["goals"]]
+    kinds = {
+        ("unmasked", "nn.Transformer"): "is {} to {} times as fast as `nn.Transformer`",
+        ("unmasked, packed", "nn.Transformer"): "({} to {} times without padding)",
+        ("unmasked", "MarianMT"): "a search {} to {} times as fast as MarianMT",
+    }
+    for (ours, theirs), words in kinds.items():
+        found = sorted(g["measured"] for g in goals if (g["ours"], g["theirs"]) == (ours, theirs))
+        ends = (f"{found[0]:.2f}", f"{found[-1]:.2f}")
+        assert words.format(*ends) in " ".join(README.split())

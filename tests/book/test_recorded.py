@@ -9,7 +9,7 @@ from unmasked_book.experiments.statistics import difference, interval, row, tria
 
 
 def test_the_table_of_chapter_3_is_that_of_the_recorded_run():
-    scaling = json.loads((ROOT / "benchmarks/results/cpu.json").read_text())["scaling"]
+    scaling = json.loads((ROOT / "src/unmasked_book/records/cpu.json").read_text())["scaling"]
     text = prose("03_attention")
     assert f"| words $n$ | {' | '.join(map(str, scaling['lengths']))} |" in text
     for kind in ("explicit", "fused"):
@@ -52,7 +52,7 @@ def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
 
 
 def test_the_table_of_chapter_4_is_that_of_the_recorded_run():
-    result = json.loads((ROOT / "benchmarks/results/feed-forward-cpu.json").read_text())
+    result = json.loads((ROOT / "src/unmasked_book/records/feed-forward-cpu.json").read_text())
     assert result["machine"]["date"] in prose("04_feed_forward")
     for work, title in zip(result["works"], ("forward", "forward and backward"), strict=True):
         linear, convolution = (
@@ -65,7 +65,7 @@ def test_the_table_of_chapter_4_is_that_of_the_recorded_run():
 
 
 def test_the_speed_named_in_chapter_6_is_that_of_the_recorded_run():
-    result = json.loads((ROOT / "benchmarks/results/cpu.json").read_text())
+    result = json.loads((ROOT / "src/unmasked_book/records/cpu.json").read_text())
     [goal] = [
         goal
         for work in result["works"]
@@ -120,6 +120,8 @@ def test_the_numbers_in_chapter_12_are_those_of_the_recorded_runs():
     assert max(leads) < 1
     assert leads[0] < leads[1]
     assert leads[2:] == sorted(leads[2:], reverse=True)
-    seconds = json.loads((ROOT / "benchmarks/results/cpu.json").read_text())["scaling"]["seconds"]
+    seconds = json.loads((ROOT / "src/unmasked_book/records/cpu.json").read_text())["scaling"][
+        "seconds"
+    ]
     explicit, fused = (seconds[kind][1] / seconds[kind][0] for kind in ("explicit", "fused"))
     assert f"{explicit:.1f} times as much written down and {fused:.1f} times fused" in text

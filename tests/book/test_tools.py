@@ -1,5 +1,6 @@
 """The tools that keep the book true: running, comparing, stamping."""
 
+import re
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pages import ROOT
 
+import architecture
 import notebooks as runner
 import repository
 
@@ -18,7 +20,7 @@ def write(path, *sources):
     return path
 
 
-SHOW = "import unmasked; unmasked.show(unmasked.device)"
+SHOW = "import unmasked; from unmasked_book import show; show(unmasked.device)"
 FIGURE = "from unmasked import plots\nplots.curves({'a': [1, 2]}, xlabel='x', ylabel='y')"
 
 
@@ -97,8 +99,18 @@ def test_an_address_of_another_shape_is_refused(url):
         repository.forms(url)
 
 
+SEVEN = ("masks", "positions", "attention", "feed_forward", "encoder", "decoder", "transformer")
+
+
 def test_every_command_explains_itself():
     for tool in ("notebooks.py", "repository.py", "colab.py", "math_font.py"):
         command = [sys.executable, ROOT / "tools" / tool, "--help"]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert "usage:" in text
+
+
+def test_the_picture_of_the_readme_is_that_of_the_diagram():
+    """Else run tools/architecture.py again."""
+    assert architecture.TARGET.read_text(encoding="utf-8") == architecture.picture()
+    files = set(re.findall(r">(\w+\.py)<", architecture.picture()))
+    assert files == {f"{name}.py" for name in SEVEN}

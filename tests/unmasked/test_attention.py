@@ -9,7 +9,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import DEVICES, difference
-from unmasked.attention import MultiHeadAttention, additive_attention, attention, masked_softmax
+from unmasked.attention import (
+    KeyValueCache,
+    MultiHeadAttention,
+    additive_attention,
+    attention,
+    attention_weights,
+    masked_softmax,
+)
 from unmasked.masks import causal_mask, length_mask
 
 TOLERANCE = {
@@ -39,6 +46,13 @@ def by_hand(query, key, value, mask):
     return output
 
 
+def with_weights(*given, call=attention, **options):
+    maps = []
+    output = call(*given, maps=maps, **options)
+    (weights,) = maps
+    return output, weights
+
+
 @given(sizes, sizes, sizes, sizes, sizes, st.randoms(use_true_random=False))
 def test_equals_the_sum_written_out_by_hand(batch, n_heads, queries, keys, width, random):
     torch.manual_seed(random.randint(0, 1000))
@@ -46,7 +60,7 @@ def test_equals_the_sum_written_out_by_hand(batch, n_heads, queries, keys, width
     mask = torch.rand(batch, n_heads, queries, keys) < 0.6
     expected = by_hand(q, k, v, mask)
     assert difference(attention(q, k, v, mask), expected) < 1e-12
-    output, weights = attention(q, k, v, mask, need_weights=True)
+    output, weights = with_weights(q, k, v, mask)
     assert difference(output, expected) < 1e-12
     sees = mask.any(-1)
     assert difference(weights.sum(-1), sees.double()) < 1e-12
@@ -59,7 +73,7 @@ def test_equals_the_sum_written_out_by_hand(batch, n_heads, queries, keys, width
 def test_with_and_without_weights_the_same_numbers_and_gradients(dtype, masked, device):
     q, k, v = heads(3, 2, 5, 7, 8, dtype, device)
     mask = length_mask(torch.tensor([7, 3, 1], device=device), 7) if masked else None
-    output, _ = attention(q, k, v, mask, need_weights=True)
+    output, _ = with_weights(q, k, v, mask)
     gradients = torch.autograd.grad(output.float().square().sum(), (q, k, v))
     fused = attention(q, k, v, mask)
     fused_gradients = torch.autograd.grad(fused.float().square().sum(), (q, k, v))
@@ -70,19 +84,20 @@ def test_with_and_without_weights_the_same_numbers_and_gradients(dtype, masked, 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("need_weights", [False, True])
-def test_nothing_attends_to_nothing(dtype, need_weights, device):
+@pytest.mark.parametrize("collect", [False, True])
+def test_nothing_attends_to_nothing(dtype, collect, device):
     q, k, v = heads(2, 2, 4, 5, 8, dtype, device)
     mask = torch.ones(2, 1, 4, 5, dtype=torch.bool, device=device)
     mask[0] = False  # a whole sentence of padding
     mask[1, :, 2] = False  # one lonely query
-    result = attention(q, k, v, mask, need_weights=need_weights)
-    output = result[0] if need_weights else result
+    maps = [] if collect else None
+    output = attention(q, k, v, mask, maps=maps)
     assert output[0].eq(0).all()
     assert output[1, :, 2].eq(0).all()
     assert output[1, :, 0].ne(0).any()
-    if need_weights:
-        assert result[1][0].eq(0).all()
+    if collect:
+        assert maps[0][0].eq(0).all()
+        assert maps[0][1, :, 2].eq(0).all()
     output.float().sum().backward()
     for tensor in (q, k, v):
         assert tensor.grad.isfinite().all()
@@ -93,7 +108,7 @@ def test_float16_survives_scores_that_a_plain_product_would_not():
     q = k = torch.full((1, 1, 2, 64), 60.0, dtype=torch.float16)  # q · k = 230,400 > 65,504
     v = torch.randn(1, 1, 2, 64, dtype=torch.float16)
     assert (q @ k.transpose(-1, -2)).isinf().all()
-    output, weights = attention(q, k, v, causal_mask(2), need_weights=True)
+    output, weights = with_weights(q, k, v, causal_mask(2))
     assert output.isfinite().all()
     assert weights[0, 0, 1].tolist() == [0.5, 0.5]
 
@@ -101,11 +116,11 @@ def test_float16_survives_scores_that_a_plain_product_would_not():
 def test_float16_scores_beyond_its_range_give_the_same_either_way():
     q = torch.full((1, 1, 2, 64), 100.0, dtype=torch.float16)  # scores of 80,000
     v = torch.randn(1, 1, 2, 64).half()
-    output, weights = attention(q, q, v, need_weights=True)
+    output, weights = with_weights(q, q, v)
     assert weights.dtype == torch.float16
     assert difference(output, attention(q, q, v)) < 4e-3
     with torch.autocast("cpu", torch.float16):
-        assert attention(q, q, v, need_weights=True)[0].isfinite().all()
+        assert attention(q, q, v, maps=[]).isfinite().all()
 
 
 @pytest.mark.parametrize("mask", [torch.tensor(True), torch.tensor([True, True, False])])
@@ -113,21 +128,31 @@ def test_masks_of_low_rank_broadcast_too(mask):
     q, k, v = heads(2, 2, 3, 3, 4)
     expected = by_hand(q, k, v, mask.expand(2, 2, 3, 3))
     assert difference(attention(q, k, v, mask), expected) < 1e-12
-    assert difference(attention(q, k, v, mask, need_weights=True)[0], expected) < 1e-12
+    assert difference(attention(q, k, v, mask, maps=[]), expected) < 1e-12
 
 
 def test_the_scale_can_be_replaced():
     q, k, v = heads(1, 1, 3, 3, 4)
-    for need_weights in (False, True):
-        result = attention(q, k, v, need_weights=need_weights, scale=1.0)
-        output = result[0] if need_weights else result
-        assert difference(output, (q @ k.transpose(-1, -2)).softmax(-1) @ v) < 1e-12
+    weights = (q @ k.transpose(-1, -2)).softmax(-1)
+    for maps in (None, []):
+        output = attention(q, k, v, scale=1.0, maps=maps)
+        assert difference(output, weights @ v) < 1e-12
+    assert difference(maps[0], weights) < 1e-12
+    assert difference(attention_weights(q, k, scale=1.0), weights) < 1e-12
 
 
-def test_dropout_falls_on_weights_and_leaves_those_that_are_returned():
+def test_the_weights_alone_are_those_that_are_collected():
+    q, k, v = heads(2, 2, 3, 5, 4)
+    mask = length_mask(torch.tensor([5, 2]), 5)
+    output, weights = with_weights(q, k, v, mask)
+    assert torch.equal(attention_weights(q, k, mask), weights)
+    assert difference(output, weights @ v) < 1e-12
+
+
+def test_dropout_falls_on_weights_and_leaves_those_that_are_collected():
     q, k, v = heads(2, 2, 3, 4, 8)
-    plain, weights = attention(q, k, v, need_weights=True)
-    dropped, same = attention(q, k, v, need_weights=True, dropout=0.5)
+    plain, weights = with_weights(q, k, v)
+    dropped, same = with_weights(q, k, v, dropout=0.5)
     assert torch.equal(weights, same)
     assert not torch.equal(plain, dropped)
     mean = torch.stack([attention(q, k, v, dropout=0.5) for _ in range(4000)]).mean(0)
@@ -154,7 +179,7 @@ def test_masked_softmax_leaves_its_input_alone():
 def test_additive_attention_by_hand():
     q, k, v = heads(2, 1, 3, 4, 5)
     vector, mask = torch.randn(5, dtype=torch.float64), causal_mask(3, past=1)
-    output, weights = additive_attention(q, k, v, vector, mask)
+    output, weights = with_weights(q, k, v, vector, mask, call=additive_attention)
     for b in range(2):
         for i in range(3):
             scores = torch.stack(
@@ -163,30 +188,33 @@ def test_additive_attention_by_hand():
             assert difference(weights[b, 0, i, : i + 2], scores.softmax(0)) < 1e-12
             assert weights[b, 0, i, i + 2 :].eq(0).all()
     assert difference(output, weights @ v) < 1e-12
+    assert torch.equal(additive_attention(q, k, v, vector, mask), output)
 
 
 def test_additive_attention_to_nothing_is_zero():
     q, k, v = heads(1, 1, 2, 3, 4)
-    output, _ = additive_attention(q, k, v, torch.ones(4).double(), torch.zeros(2, 3).bool())
+    output = additive_attention(q, k, v, torch.ones(4).double(), torch.zeros(2, 3).bool())
     assert output.eq(0).all()
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("widths", [(None, None), (5, 7)])
-def test_multi_head_equals_a_loop_over_heads(bias, widths):
-    module = MultiHeadAttention(12, 3, bias=bias, key_width=widths[0], value_width=widths[1])
-    query = torch.randn(2, 4, 12)
-    key, value = torch.randn(2, 5, widths[0] or 12), torch.randn(2, 5, widths[1] or 12)
-    one_by_one = []
+def test_multi_head_equals_a_loop_over_heads(bias):
+    module = MultiHeadAttention(12, 3, bias=bias)
+    query, key, value = torch.randn(2, 4, 12), torch.randn(2, 5, 12), torch.randn(2, 5, 12)
+    one_by_one, maps = [], []
     for head in range(3):
         rows = slice(4 * head, 4 * head + 4)
         q, k, v = (
             F.linear(x, part.weight[rows], part.bias[rows] if bias else None)
             for x, part in ((query, module.query), (key, module.key), (value, module.value))
         )
-        one_by_one.append((q @ k.transpose(1, 2) / 2).softmax(-1) @ v)
+        maps.append((q @ k.transpose(1, 2) / 2).softmax(-1))
+        one_by_one.append(maps[-1] @ v)
     expected = module.output(torch.cat(one_by_one, dim=-1))
     assert difference(module(query, key=key, value=value), expected) < 1e-5
+    output, weights = with_weights(query, key=key, value=value, call=module)
+    assert difference(output, expected) < 1e-5
+    assert difference(weights, torch.stack(maps, dim=1)) < 1e-6
 
 
 def test_value_defaults_to_key_and_key_to_query():
@@ -217,12 +245,12 @@ def test_module_dropout_only_while_training(device):
     assert torch.equal(module(x), module(x))
     module.train()
     assert not torch.equal(module(x), module(x))
-    output, weights = module(x, need_weights=True)
+    output, weights = with_weights(x, call=module)
     assert output.shape == (2, 3, 8)
     assert difference(weights.sum(-1), torch.ones(2, 2, 3, device=device)) < 1e-6
 
 
-def test_not_asking_for_weights_does_not_compute_them(monkeypatch):
+def test_maps_that_nobody_asks_for_are_not_compute_them(monkeypatch):
     calls = []
     real = F.scaled_dot_product_attention
     monkeypatch.setattr(
@@ -267,6 +295,79 @@ def test_one_query_for_a_batch_of_keys_may_have_a_mask_for_each():
     query, key = torch.randn(1, 4, 2, 8), torch.randn(3, 4, 5, 8)
     mask = length_mask(torch.tensor([5, 3, 1]), 5)
     fused = attention(query, key, key, mask)
-    explicit, _ = attention(query, key, key, mask, need_weights=True)
+    explicit, _ = with_weights(query, key, key, mask)
     assert fused.shape == (3, 4, 2, 8)
     assert difference(fused, explicit) < 1e-6
+
+
+# --- What is remembered ----------------------------------------------------------------------
+
+
+def test_appending_piece_by_piece_keeps_everything_in_order():
+    keys, values = torch.randn(2, 3, 50, 4), torch.randn(2, 3, 50, 4)
+    cache, start = KeyValueCache(capacity=3), 0
+    for length in (1, 2, 1, 7, 20, 19):
+        piece = slice(start, start + length)
+        k, v = cache.append(keys[:, :, piece], values[:, :, piece])
+        start += length
+        assert torch.equal(k, keys[:, :, :start])
+        assert torch.equal(v, values[:, :, :start])
+    assert cache.length == 50
+
+
+def test_room_is_made_ahead_and_reused():
+    cache = KeyValueCache(capacity=8)
+    piece = torch.randn(1, 1, 1, 4)
+    first, _ = cache.append(piece, piece)
+    for _ in range(7):
+        last, _ = cache.append(piece, piece)
+    assert first.data_ptr() == last.data_ptr()
+    grown, _ = cache.append(piece, piece)
+    assert grown.data_ptr() != first.data_ptr()
+
+
+def test_rows_can_be_dropped():
+    keys = torch.randn(3, 1, 2, 4)
+    cache = KeyValueCache(capacity=4)
+    cache.append(keys, keys)
+    cache.select(torch.tensor([True, False, True]))
+    assert torch.equal(cache.read()[0], keys[[0, 2]])
+    k, _ = cache.append(keys[[0, 2]], keys[[0, 2]])
+    assert torch.equal(k, keys[[0, 2]].repeat(1, 1, 2, 1))
+
+
+def test_an_empty_cache_has_no_rows_to_drop():
+    cache = KeyValueCache()
+    cache.select(torch.tensor([0]))
+    assert cache.length == 0
+
+
+def test_a_fixed_cache_projects_the_memory_once():
+    module, memory = MultiHeadAttention(8, 2), torch.randn(1, 5, 8)
+    cache, calls = KeyValueCache(fixed=True), []
+    module.key.register_forward_hook(lambda *_: calls.append(1))
+    x = torch.randn(1, 1, 8)
+    for _ in range(3):
+        assert torch.equal(module(x, key=memory, cache=cache), module(x, key=memory))
+    assert len(calls) == 1 + 3  # once for the cache, three times without
+
+
+def test_gradients_flow_through_what_is_remembered():
+    keys = torch.randn(1, 2, 6, 4, dtype=torch.float64, requires_grad=True)
+    cache = KeyValueCache(capacity=2)
+    total = 0
+    for time in range(6):
+        k, v = cache.append(keys[:, :, time : time + 1], 2 * keys[:, :, time : time + 1])
+        total = total + (k * v).sum()
+    total.backward()
+    times = torch.arange(6, 0, -1).double()[:, None]  # the first is part of six sums
+    assert torch.allclose(keys.grad, 4 * keys.detach() * times)
+
+
+def test_what_began_with_gradients_goes_on_without_them():
+    keys = torch.randn(1, 1, 3, 4, requires_grad=True)
+    cache = KeyValueCache(capacity=8)
+    cache.append(keys, keys)
+    with torch.no_grad():
+        k, _ = cache.append(keys[:, :, :1], keys[:, :, :1])
+    assert torch.equal(k, torch.cat([keys, keys[:, :, :1]], dim=2))

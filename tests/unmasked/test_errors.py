@@ -1,39 +1,51 @@
-"""Every refusal, message by message: the argument, what was expected, what came, what to do."""
+"""A refusal says which argument is wrong and what came, and comes before anything changes."""
 
 import re
+import threading
 
-import numpy as np
 import pytest
 import torch
 
-from helpers import VOCABULARY, ragged, small_config, small_model
-from unmasked import MultiHeadAttention, Transformer, TransformerConfig, masks
-from unmasked.attention import KeyValueCache, additive_attention, attention
-from unmasked.config import LayerConfig
-from unmasked.decoder import Decoder
+from helpers import VOCABULARY, layer_config, ragged, small_config, small_model
+from unmasked import LayerConfig, MultiHeadAttention, Transformer, errors, masks
+from unmasked.attention import KeyValueCache, additive_attention, attention, attention_weights
+from unmasked.decoder import Decoder, DecoderLayer
+from unmasked.encoder import EncoderLayer
+from unmasked.errors import checked, invalid
 from unmasked.fast.dropout import Dropout
 from unmasked.feed_forward import FeedForward
-from unmasked.loss import translation_loss
+from unmasked.loss import teacher_forcing, translation_loss
+from unmasked.masks import padding_mask
 from unmasked.positions import LearnedPositions, SinusoidalPositions, shift_matrix
 from unmasked.search import beam, greedy
 
 MODEL = small_model()
 LEARNED = small_model(positions="learned", max_len=4)
 SOURCE, TARGET = ragged([4, 2]), ragged([3, 3])
-MEMORY = MODEL.encode(SOURCE).detach()
+MEMORY, MASK = MODEL.encode(SOURCE).detach(), padding_mask(SOURCE)
 HEADS = MultiHeadAttention(8, 2)
+STACK = Decoder(LayerConfig(d_model=8, n_heads=2), 1)
 X = torch.zeros(2, 3, 8)
 Q = torch.zeros(2, 2, 3, 4)
+EVEN = torch.tensor([1, 0])
+
+
+def true(*sizes):
+    return torch.ones(sizes, dtype=torch.bool)
 
 
 def config(**changes):
     return lambda: small_config(**changes)
 
 
+def decode(target=TARGET, memory=MEMORY, source_mask=MASK, **options):
+    return MODEL.decode(target, memory, source_mask=source_mask, **options)
+
+
 def other_batch():
     state = MODEL.start()
-    MODEL.decode(TARGET, MEMORY, source_mask=None, state=state)
-    MODEL.decode(TARGET[:1], MEMORY[:1], source_mask=None, state=state)
+    decode(state=state)
+    decode(TARGET[:1], MEMORY[:1], MASK[:1], state=state)
 
 
 def other_heads():
@@ -42,454 +54,394 @@ def other_heads():
     cache.append(Q[:1], Q[:1])
 
 
+def packed(source=SOURCE, target=TARGET):
+    return translation_loss(MODEL, source, target, packed=True)
+
+
 def last_label(token):
     target = TARGET.clone()
     target[0, -1] = token
     return target
 
 
-CASES = [
+REFUSED = [  # the call, the argument that its message begins with, and what the message says came
     # --- tokens
-    (
-        lambda: MODEL(SOURCE[0], TARGET),
-        "source: expected rank 2, [batch, length], got shape [4]; "
-        "a single sentence needs a batch dimension too: tokens.unsqueeze(0)",
-    ),
-    (
-        lambda: MODEL.encode(SOURCE[0]),
-        "source: expected rank 2, [batch, length], got shape [4]; "
-        "a single sentence needs a batch dimension too: tokens.unsqueeze(0)",
-    ),
-    (
-        lambda: MODEL.encode(SOURCE.float()),
-        "source: expected integers (torch.int64 or torch.int32), got torch.float32; "
-        "token numbers index a table: convert with .long()",
-    ),
-    (
-        lambda: MODEL.encode([[3, 4]]),
-        "source: expected a tensor of token numbers, got list; wrap it with torch.tensor(...)",
-    ),
-    (
-        lambda: MODEL(SOURCE + 20, TARGET),
-        f"source: expected tokens from 0 to 22, got token {int(SOURCE.max()) + 20}; "
-        "enlarge the vocabulary in the configuration, or map unknown words to a known token",
-    ),
-    (
-        lambda: MODEL(SOURCE, TARGET - 50),
-        f"target: expected tokens from 0 to 22, got token {int(TARGET.min()) - 50}; "
-        "enlarge the vocabulary in the configuration, or map unknown words to a known token",
-    ),
-    (
-        lambda: MODEL(SOURCE[:0], TARGET[:0]),
-        "source: expected at least one row and one token, got shape [0, 4]; "
-        "drop empty batches and give empty sentences at least one token",
-    ),
-    (
-        lambda: MODEL(SOURCE, TARGET[:, :0]),
-        "target: expected at least one row and one token, got shape [2, 0]; "
-        "drop empty batches and give empty sentences at least one token",
-    ),
-    (
-        lambda: MODEL(SOURCE, TARGET[:1]),
-        "target: expected a batch of 2, got 1; give each source sentence one target",
-    ),
-    (
-        lambda: translation_loss(MODEL, SOURCE, TARGET[:, :1]),
-        "target: expected at least two tokens a row, got shape [2, 1]; "
-        "a target begins with BOS and ends with EOS",
-    ),
+    (lambda: MODEL(SOURCE[0], TARGET), "source", "shape [4]"),
+    (lambda: MODEL(SOURCE, TARGET[0]), "target", "shape [3]"),
+    (lambda: MODEL.encode(SOURCE[0]), "source", "shape [4]"),
+    (lambda: MODEL.encode(SOURCE.float()), "source", "torch.float32"),
+    (lambda: MODEL.encode([[3, 4]]), "source", "list"),
+    (lambda: MODEL(SOURCE + 20, TARGET), "source", f"token {int(SOURCE.max()) + 20}"),
+    (lambda: MODEL(SOURCE, TARGET - 50), "target", f"token {int(TARGET.min()) - 50}"),
+    (lambda: MODEL(SOURCE[:0], TARGET[:0]), "source", "shape [0, 4]"),
+    (lambda: MODEL(SOURCE, TARGET[:, :0]), "target", "shape [2, 0]"),
+    (lambda: MODEL(SOURCE, TARGET[:1]), "target", "1"),
+    (lambda: decode(TARGET[:1]), "target", "1"),
+    (lambda: decode(TARGET.float()), "target", "torch.float32"),
+    # --- the loss
+    (lambda: teacher_forcing(TARGET[0]), "target", "shape [3]"),
+    (lambda: translation_loss(MODEL, SOURCE, TARGET[:, :1]), "target", "shape [2, 1]"),
+    (lambda: translation_loss(MODEL, SOURCE, TARGET[:1]), "target", "1"),
+    (lambda: packed(SOURCE[:1]), "target", "2"),
+    (lambda: translation_loss(MODEL, SOURCE, TARGET * EVEN[[0, 1, 1]]), "target", "padding only"),
+    (lambda: packed(target=TARGET * EVEN[[0, 1, 0]]), "target", "padding before one"),
+    (lambda: packed(0 * SOURCE), "source", "padding only"),
+    (lambda: packed(SOURCE + 20), "source", f"token {int(SOURCE.max()) + 20}"),
+    (lambda: packed(target=last_label(99)), "target", "token 99"),
+    (lambda: translation_loss(None, SOURCE, TARGET), "model", "NoneType"),
+    (lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"), "smoothing", "'much'"),
     # --- vectors
-    (
-        lambda: HEADS(X[0]),
-        "query: expected rank 3, [batch, length, 8], got shape [3, 8]; "
-        "add the missing dimension with .unsqueeze, or pass tokens through the embedding",
-    ),
-    (
-        lambda: HEADS(X[:, :, :5]),
-        "query: expected vectors of width 8, got shape [2, 3, 5]; "
-        "the module and its input must agree on the width",
-    ),
-    (
-        lambda: HEADS(X, key=X[:, :, :5]),
-        "key: expected vectors of width 8, got shape [2, 3, 5]; "
-        "the module and its input must agree on the width",
-    ),
-    (
-        lambda: HEADS(X, key=X, value=X[:, :, :5]),
-        "value: expected vectors of width 8, got shape [2, 3, 5]; "
-        "the module and its input must agree on the width",
-    ),
-    (
-        lambda: FeedForward(8, 4)(X[:, :0]),
-        "x: expected at least one row and one position, got shape [2, 0, 8]; "
-        "drop empty batches and empty sequences",
-    ),
-    (
-        lambda: Decoder(LayerConfig(d_model=8, n_heads=2), 1)(X, X[:1]),
-        "memory: expected a batch of 2, got 1; both sides must hold the same sentences",
-    ),
-    (
-        lambda: HEADS(X, key=X[:1]),
-        "key: expected a batch of 2, got 1; both sides must hold the same sentences",
-    ),
-    (lambda: HEADS(None), "query: expected a Tensor, got NoneType; pass one"),
-    (
-        lambda: MODEL.decode(TARGET, MEMORY[0], source_mask=None),
-        "memory: expected rank 3, [batch, length, 16], got shape [4, 16]; "
-        "add the missing dimension with .unsqueeze, or pass tokens through the embedding",
-    ),
-    (
-        lambda: MODEL(SOURCE, TARGET, source_mask=torch.ones(2, 5).bool()),
-        "source_mask: expected a shape that broadcasts to the scores' [2, 4, 4, 4], got [2, 5]; "
-        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
-    ),
-    (
-        lambda: MODEL(SOURCE, TARGET, target_mask=torch.ones(3, 3)),
-        "target_mask: expected a boolean tensor, got torch.float32; "
-        "True means 'may attend': see masks.from_ones, from_blocked and from_additive",
-    ),
-    (
-        lambda: MODEL.decode(TARGET, MEMORY, source_mask=torch.ones(2, 1, 1, 3).bool()),
-        "source_mask: expected a shape that broadcasts to the scores' [2, 4, 3, 4], "
-        "got [2, 1, 1, 3]; "
-        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
-    ),
-    (
-        lambda: other_batch(),
-        "state: expected a batch of 1, got 2; begin with a new state for other sentences",
-    ),
-    (
-        lambda: MODEL.decode(
-            TARGET, MEMORY, source_mask=None, state=small_model(n_layers=3).start()
-        ),
-        "state: expected 2 layers, got 3; begin with this model's start()",
-    ),
-    (
-        lambda: translation_loss(MODEL, SOURCE[:1], TARGET, packed=True),
-        "target: expected a batch of 1, got 2; give each source sentence one target",
-    ),
-    (
-        lambda: translation_loss(MODEL, SOURCE, TARGET * torch.tensor([1, 0, 0])),
-        "target: expected at least one label, got padding only; "
-        "a target needs a word or an EOS after its BOS",
-    ),
-    (
-        lambda: translation_loss(MODEL, SOURCE, TARGET * torch.tensor([1, 0, 1]), packed=True),
-        "target: expected its real labels first in every row, got padding before one; "
-        "pad on the right, or use packed=False",
-    ),
-    (
-        lambda: translation_loss(MODEL, 0 * SOURCE, TARGET, packed=True),
-        "source: expected at least one real token, got padding only; leave the batch out",
-    ),
-    (
-        lambda: translation_loss(MODEL, SOURCE, last_label(99), packed=True),
-        "target: expected tokens from 0 to 22, got token 99; "
-        "enlarge the vocabulary in the configuration, or map unknown words to a known token",
-    ),
-    (
-        lambda: translation_loss(None, SOURCE, TARGET),
-        "model: expected a Transformer, got NoneType; pass one",
-    ),
-    (
-        lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"),
-        "smoothing: expected a probability in [0, 1), got 'much'; "
-        "1 would leave nothing, so stay below it",
-    ),
+    (lambda: HEADS(None), "query", "NoneType"),
+    (lambda: HEADS(X[0]), "query", "shape [3, 8]"),
+    (lambda: HEADS(X[:, :, :5]), "query", "shape [2, 3, 5]"),
+    (lambda: HEADS(X, key=X[:, :, :5]), "key", "shape [2, 3, 5]"),
+    (lambda: HEADS(X, key=X, value=X[:, :, :5]), "value", "shape [2, 3, 5]"),
+    (lambda: HEADS(X, key=X[:1]), "key", "1"),
+    (lambda: HEADS(X, mask=true(3, 4)), "mask", "[3, 4]"),
+    (lambda: FeedForward(8, 4)(X[:, :0]), "x", "shape [2, 0, 8]"),
+    (lambda: EncoderLayer(layer_config())(X), "query", "shape [2, 3, 8]"),
+    (lambda: STACK(X, X[:1]), "memory", "1"),
+    (lambda: STACK(X[:, :, :5], X), "x", "shape [2, 3, 5]"),
+    (lambda: STACK(X, X, mask=true(3, 4)), "mask", "[3, 4]"),
+    (lambda: STACK(X, X, memory_mask=true(2, 1, 1, 4)), "memory_mask", "[2, 1, 1, 4]"),
+    (lambda: decode(memory=MEMORY[0]), "memory", "shape [4, 16]"),
+    (lambda: decode(memory=MEMORY[..., :8]), "memory", "shape [2, 4, 8]"),
+    # --- the model's masks and states
+    (lambda: MODEL(SOURCE, TARGET, source_mask=true(2, 5)), "source_mask", "[2, 5]"),
+    (lambda: MODEL.encode(SOURCE, source_mask=true(2, 5)), "source_mask", "[2, 5]"),
+    (lambda: MODEL(SOURCE, TARGET, target_mask=torch.ones(3, 3)), "target_mask", "torch.float32"),
+    (lambda: decode(source_mask=true(2, 1, 1, 3)), "source_mask", "[2, 1, 1, 3]"),
+    (lambda: decode(source_mask=None), "source_mask", "None"),
+    (lambda: decode(target_mask=true(2, 2)), "target_mask", "[2, 2]"),
+    (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),
+    (other_batch, "state", "2"),
     # --- attention
-    (
-        lambda: attention(Q[0, 0, 0], Q, Q),
-        "query: expected rank 2 or more, [..., length, width], got [4]; add a dimension",
-    ),
-    (
-        lambda: attention(Q, Q[..., :3], Q),
-        "key: expected the query's width 4, got 3; their dot product needs one width",
-    ),
-    (
-        lambda: attention(Q, Q, Q[:, :, :2]),
-        "value: expected as many values as keys, 3, got 2; each key has one value",
-    ),
-    (
-        lambda: additive_attention(Q, Q, Q, torch.zeros(5)),
-        "vector: expected shape [4], got [5]; it weighs the columns of query + key",
-    ),
-    (
-        lambda: KeyValueCache().read(),
-        "cache: expected keys and values to read, got an empty cache; append keys and values first",
-    ),
-    (
-        lambda: other_heads(),
-        "keys: expected [batch, heads] = [2, 2] as in the cache, got [1, 2]; "
-        "begin a new cache for other sentences",
-    ),
-    (
-        lambda: attention(Q, Q, Q, dropout=1.5),
-        "dropout: expected a probability in [0, 1), got 1.5; "
-        "1 would leave nothing, so stay below it",
-    ),
-    (
-        lambda: MultiHeadAttention(8, 2, key_width=0),
-        "key_width: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
-    (
-        lambda: KeyValueCache(0),
-        "capacity: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
+    (lambda: attention([1.0], Q, Q), "query", "list"),
+    (lambda: attention(Q[0, 0, 0], Q, Q), "query", "[4]"),
+    (lambda: attention(Q, Q[..., :3], Q), "key", "3"),
+    (lambda: attention_weights(Q, Q[..., :3]), "key", "3"),
+    (lambda: attention(Q, Q, Q[:, :, :2]), "value", "2"),
+    (lambda: attention(Q, Q, Q, dropout=1.5), "dropout", "1.5"),
+    (lambda: attention(Q, Q, Q, torch.ones(3, 3)), "mask", "torch.float32"),
+    (lambda: attention(Q, Q, Q, true(3, 4)), "mask", "[3, 4]"),
+    (lambda: attention(Q, Q, Q, true(2, 3), maps=[]), "mask", "[2, 3]"),
+    (lambda: attention(Q, Q, Q, true(1, 1, 1, 1, 1)), "mask", "[1, 1, 1, 1, 1]"),
+    (lambda: additive_attention(Q, Q, Q, torch.zeros(5)), "vector", "[5]"),
+    (lambda: MultiHeadAttention(10, 4), "n_heads", "4"),
+    (lambda: MultiHeadAttention(8, 2, dropout=-1), "dropout", "-1"),
+    (lambda: KeyValueCache(0), "capacity", "0"),
+    (lambda: KeyValueCache().read(), "cache", "an empty cache"),
+    (other_heads, "keys", "[1, 2]"),
     # --- masks
-    (
-        lambda: attention(Q, Q, Q, torch.ones(3, 3)),
-        "mask: expected a boolean tensor, got torch.float32; "
-        "True means 'may attend': see masks.from_ones, from_blocked and from_additive",
-    ),
-    (
-        lambda: attention(Q, Q, Q, torch.ones(3, 4).bool()),
-        "mask: expected a shape that broadcasts to the scores' [2, 2, 3, 3], got [3, 4]; "
-        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
-    ),
-    (
-        lambda: attention(Q, Q, Q, torch.ones(2, 3).bool(), need_weights=True),
-        "mask: expected a shape that broadcasts to the scores' [2, 2, 3, 3], got [2, 3]; "
-        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
-    ),
-    (
-        lambda: attention(Q, Q, Q, torch.ones(1, 1, 1, 1, 1).bool()),
-        "mask: expected a shape that broadcasts to the scores' [2, 2, 3, 3], "
-        "got [1, 1, 1, 1, 1]; "
-        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
-    ),
-    (
-        lambda: masks.causal_mask(0),
-        "n: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
-    (
-        lambda: masks.causal_mask(3, past=-1),
-        "past: expected a whole number of at least 0, got -1; pass 0 or more",
-    ),
-    (
-        lambda: masks.length_mask(torch.zeros(1, 1, 1).long(), 3),
-        "lengths: expected rank 1, [batch], or 2, [batch, queries], got [1, 1, 1]; "
-        "give one length a row, or one a query",
-    ),
-    (
-        lambda: masks.length_mask(torch.tensor([2.0]), 3),
-        "lengths: expected whole numbers, got torch.float32; "
-        "lengths count tokens: convert with .long()",
-    ),
-    (
-        lambda: masks.length_mask(torch.tensor([1, 5]), 3),
-        "lengths: expected lengths from 0 to 3, got 1 to 5; n is the length with padding",
-    ),
-    (
-        lambda: masks.from_blocked(torch.tensor([1, 0])),
-        "blocked: expected a boolean tensor, got torch.int64; convert it: blocked != 0",
-    ),
-    (
-        lambda: masks.from_additive(torch.tensor([1, 0])),
-        "additive: expected a floating-point tensor, got torch.int64; "
-        "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones",
-    ),
-    (
-        lambda: masks.to_additive(torch.tensor([1.0])),
-        "mask: expected a boolean tensor, got torch.float32; "
-        "True means 'may attend': see masks.from_ones, from_blocked and from_additive",
-    ),
-    (lambda: masks.from_ones([1, 0]), "ones: expected a Tensor, got list; pass one"),
+    (lambda: padding_mask(SOURCE[0]), "tokens", "shape [4]"),
+    (lambda: masks.causal_mask(0), "n", "0"),
+    (lambda: masks.causal_mask(3, past=-1), "past", "-1"),
+    (lambda: masks.length_mask(torch.zeros(1, 1, 1).long(), 3), "lengths", "[1, 1, 1]"),
+    (lambda: masks.length_mask(torch.tensor([2.0]), 3), "lengths", "torch.float32"),
+    (lambda: masks.length_mask(torch.tensor([1, 5]), 3), "lengths", "1 to 5"),
+    (lambda: masks.length_mask(EVEN, 0), "n", "0"),
+    (lambda: masks.from_blocked(EVEN), "blocked", "torch.int64"),
+    (lambda: masks.from_additive(EVEN), "additive", "torch.int64"),
+    (lambda: masks.to_additive(EVEN.float()), "mask", "torch.float32"),
+    (lambda: masks.from_ones([1, 0]), "ones", "list"),
     # --- positions
-    (
-        lambda: shift_matrix(5, 1),
-        "d_model: expected an even width, got 5; "
-        "the last sine of an odd width has no cosine to be turned with",
-    ),
-    (
-        lambda: LEARNED(SOURCE, ragged([6, 2])),
-        "positions: expected positions below max_len=4, got position 5; "
-        "raise max_len and train again, or use positions='sinusoidal'",
-    ),
-    (
-        lambda: SinusoidalPositions(4, max_len=0),
-        "max_len: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
-    (
-        lambda: LearnedPositions(0),
-        "d_model: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
+    (lambda: shift_matrix(5, 1), "d_model", "5"),
+    (lambda: LEARNED(SOURCE, ragged([6, 2])), "positions", "position 5"),
+    (lambda: LEARNED.encode(ragged([5])), "positions", "position 4"),
+    (lambda: LearnedPositions(4, 3)(torch.zeros(1, 2, 4), start=2), "positions", "position 3"),
+    (lambda: SinusoidalPositions(4, max_len=0), "max_len", "0"),
+    (lambda: LearnedPositions(0), "d_model", "0"),
     # --- configuration
-    (
+    (config(n_heads=3), "n_heads", "3"),
+    (config(norm="middle"), "norm", "'middle'"),
+    (config(feed_forward="rnn"), "feed_forward", "'rnn'"),
+    (config(activation="tanh"), "activation", "'tanh'"),
+    (config(positions="none"), "positions", "'none'"),
+    (config(tie_embeddings="all"), "tie_embeddings", "'all'"),
+    (config(tie_embeddings=1), "tie_embeddings", "1"),
+    (config(tie_embeddings=True, source_vocab=9), "tie_embeddings", f"9 and {VOCABULARY}"),
+    (config(dropout=1.0), "dropout", "1.0"),
+    (config(dropout=None), "dropout", "None"),
+    (config(inner_dropout=-0.1), "inner_dropout", "-0.1"),
+    (config(norm_eps=-1.0), "norm_eps", "-1.0"),
+    (config(embedding_std=-1.0), "embedding_std", "-1.0"),
+    (config(bias="no"), "bias", "'no'"),
+    (config(attention_bias=0), "attention_bias", "0"),
+    (config(n_layers=0), "n_layers", "0"),
+    (config(n_decoder_layers=1.5), "n_decoder_layers", "1.5"),
+    (config(source_vocab=True), "source_vocab", "True"),
+    (lambda: Dropout(2.0), "dropout", "2.0"),
+    (lambda: FeedForward(8, 4, kind="rnn"), "feed_forward", "'rnn'"),
+    (lambda: Transformer(LayerConfig()), "config", "LayerConfig"),
+    (lambda: DecoderLayer(None), "config", "NoneType"),
+    (lambda: Decoder(None, 1), "config", "NoneType"),
+    # --- search
+    (lambda: greedy(MODEL.config, SOURCE), "model", "TransformerConfig"),
+    (lambda: greedy(MODEL, SOURCE[0]), "source", "shape [4]"),
+    (lambda: greedy(MODEL, SOURCE, 0), "max_new_tokens", "0"),
+    (lambda: greedy(LEARNED, SOURCE, 5), "max_new_tokens", "5"),
+    (lambda: greedy(MODEL, SOURCE, bos=0), "bos", "0"),
+    (lambda: greedy(MODEL, SOURCE, eos=23), "eos", "23"),
+    (lambda: greedy(MODEL, SOURCE, eos=1.5), "eos", "1.5"),
+    (lambda: beam(MODEL, SOURCE, 24), "beam_size", "24"),
+    (lambda: beam(MODEL, SOURCE, 0), "beam_size", "0"),
+    (lambda: beam(MODEL, SOURCE, 2, n_best=3), "n_best", "3"),
+    (lambda: beam(MODEL, SOURCE, 2, length_penalty=-1.0), "length_penalty", "-1.0"),
+    (lambda: beam(MODEL, SOURCE, 2, length_penalty=float("nan")), "length_penalty", "nan"),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "got"),
+    REFUSED,
+    ids=[f"{number} {argument}" for number, (_, argument, _) in enumerate(REFUSED)],
+)
+def test_a_refusal_names_the_argument_and_what_came(call, argument, got):
+    with pytest.raises(ValueError, match=rf"^{argument}: expected .+, got {re.escape(got)}; .+$"):
+        call()
+
+
+GOLDEN = {  # one whole message of each kind
+    "type": (
+        lambda: errors.check_type("config", 3, LayerConfig, Dropout),
+        "config: expected a LayerConfig or a Dropout, got int; pass one",
+    ),
+    "choice": (
+        config(norm="middle"),
+        "norm: expected 'post' or 'pre', got 'middle'; choose one of these",
+    ),
+    "at least": (
+        config(n_layers=0),
+        "n_layers: expected a whole number of at least 1, got 0; pass 1 or more",
+    ),
+    "heads": (
         config(n_heads=3),
         "n_heads: expected a divisor of d_model=16, got 3; "
         "every head takes an equal share of the width",
     ),
-    (
-        lambda: MultiHeadAttention(10, 4),
-        "n_heads: expected a divisor of d_model=10, got 4; "
-        "every head takes an equal share of the width",
+    "number": (
+        config(norm_eps=-1.0),
+        "norm_eps: expected a number from 1e-30 to 1, got -1.0; PyTorch's own is 1e-5",
     ),
-    (config(norm="middle"), "norm: expected 'post' or 'pre', got 'middle'; choose one of these"),
-    (
-        config(feed_forward="rnn"),
-        "feed_forward: expected 'linear' or 'conv', got 'rnn'; choose one of these",
-    ),
-    (
-        config(activation="tanh"),
-        "activation: expected 'relu' or 'gelu', got 'tanh'; choose one of these",
-    ),
-    (
-        config(positions="none"),
-        "positions: expected 'sinusoidal' or 'learned', got 'none'; choose one of these",
-    ),
-    (
-        config(tie_embeddings="all"),
-        "tie_embeddings: expected False or True or 'output', got 'all'; choose one of these",
-    ),
-    (
-        config(tie_embeddings=True, source_vocab=9),
-        f"tie_embeddings: expected two vocabularies of one size, got 9 and {VOCABULARY}; "
-        "share one vocabulary, or tie_embeddings='output' to tie target and output only",
-    ),
-    (
+    "probability": (
         config(dropout=1.0),
         "dropout: expected a probability in [0, 1), got 1.0; "
         "1 would leave nothing, so stay below it",
     ),
-    (
-        config(inner_dropout=-0.1),
-        "inner_dropout: expected a probability in [0, 1), got -0.1; "
-        "1 would leave nothing, so stay below it",
-    ),
-    (
-        lambda: Dropout(2.0),
-        "dropout: expected a probability in [0, 1), got 2.0; "
-        "1 would leave nothing, so stay below it",
-    ),
-    (
-        config(norm_eps=-1.0),
-        "norm_eps: expected a number from 1e-30 to 1, got -1.0; PyTorch's own is 1e-5",
-    ),
-    (
-        config(embedding_std=-1.0),
-        "embedding_std: expected 0 or more, got -1.0; None stands for Glorot's bound",
-    ),
-    (config(bias="no"), "bias: expected True or False, got 'no'; choose one of these"),
-    (
-        config(tie_embeddings=1),
-        "tie_embeddings: expected False or True or 'output', got 1; choose one of these",
-    ),
-    (
-        config(dropout=None),
-        "dropout: expected a probability in [0, 1), got None; "
-        "1 would leave nothing, so stay below it",
-    ),
-    (
-        lambda: Transformer(LayerConfig()),
-        "config: expected a TransformerConfig, got LayerConfig; pass one",
-    ),
-    (
-        lambda: Decoder(None, 1),
-        "config: expected a LayerConfig, got NoneType; pass one",
-    ),
-    (
-        config(n_layers=0),
-        "n_layers: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
-    (
-        config(n_decoder_layers=1.5),
-        "n_decoder_layers: expected a whole number of at least 1, got 1.5; pass 1 or more",
-    ),
-    (
-        config(source_vocab=True),
-        "source_vocab: expected a whole number of at least 1, got True; pass 1 or more",
-    ),
-    # --- search
-    (
-        lambda: greedy(MODEL, SOURCE[0]),
+    "tokens": (
+        lambda: MODEL.encode(SOURCE[0]),
         "source: expected rank 2, [batch, length], got shape [4]; "
         "a single sentence needs a batch dimension too: tokens.unsqueeze(0)",
     ),
-    (
-        lambda: greedy(MODEL, SOURCE, 0),
-        "max_new_tokens: expected a whole number of at least 1, got 0; pass 1 or more",
+    "vocabulary": (
+        lambda: MODEL.encode(torch.tensor([[23]])),
+        "source: expected tokens from 0 to 22, got token 23; "
+        "enlarge the vocabulary in the configuration, or map unknown words to a known token",
     ),
-    (
-        lambda: greedy(MODEL, SOURCE, bos=0),
-        "bos: expected a token of the target vocabulary, 1 to 22, got 0; "
-        "0 is padding and hidden from attention",
+    "vectors": (
+        lambda: HEADS(X[:, :, :5]),
+        "query: expected vectors of width 8, got shape [2, 3, 5]; "
+        "the module and its input must agree on the width",
     ),
-    (
-        lambda: greedy(MODEL, SOURCE, eos=23),
-        "eos: expected a token of the target vocabulary, 1 to 22, got 23; "
-        "0 is padding and hidden from attention",
+    "boolean": (
+        lambda: attention(Q, Q, Q, torch.ones(3, 3)),
+        "mask: expected a boolean tensor, got torch.float32; "
+        "True means 'may attend': see masks.from_ones, from_blocked and from_additive",
     ),
-    (
-        lambda: beam(MODEL, SOURCE, 24),
-        "beam_size: expected at most the target vocabulary's 23, got 24; use a smaller beam",
+    "mask": (
+        lambda: attention(Q, Q, Q, true(3, 4)),
+        "mask: expected a shape that broadcasts to the scores' [2, 2, 3, 3], got [3, 4]; "
+        "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]",
     ),
-    (
-        lambda: beam(MODEL, SOURCE, 0),
-        "beam_size: expected a whole number of at least 1, got 0; pass 1 or more",
-    ),
-    (
-        lambda: beam(MODEL, SOURCE, 2, n_best=3),
-        "n_best: expected at most beam_size=2, got 3; a wider beam finds more hypotheses",
-    ),
-    (
-        lambda: beam(MODEL, SOURCE, 2, length_penalty=-1.0),
-        "length_penalty: expected a number from 0 to 10, got -1.0; "
-        "0 compares plain log-probabilities, more favours longer sentences",
-    ),
-    (
-        lambda: beam(MODEL, SOURCE, 2, length_penalty=float("nan")),
-        "length_penalty: expected a number from 0 to 10, got nan; "
-        "0 compares plain log-probabilities, more favours longer sentences",
-    ),
-    (
-        lambda: greedy(MODEL.config, SOURCE),
-        "model: expected a Transformer, got TransformerConfig; pass one",
-    ),
-    (
-        lambda: greedy(MODEL, SOURCE, eos=1.5),
-        "eos: expected a whole number of at least 0, got 1.5; pass 0 or more",
-    ),
-    (
-        lambda: greedy(LEARNED, SOURCE, 5),
-        "max_new_tokens: expected at most max_len=4, got 5; "
-        "there are no learned positions beyond it",
-    ),
-]
+}
 
 
-@pytest.mark.parametrize(("call", "message"), CASES, ids=[message[:48] for _, message in CASES])
-def test_the_message(call, message):
+@pytest.mark.parametrize("kind", GOLDEN)
+def test_a_message_of_each_kind(kind):
+    call, message = GOLDEN[kind]
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         call()
 
 
-def test_an_unknown_preset_lists_the_known_ones():
-    with pytest.raises(
-        ValueError, match=r"^name: expected 'base' or 'big' or .*, got 'huge'; choose"
-    ):
-        TransformerConfig.preset("huge", source_vocab=5, target_vocab=5)
+def test_messages_have_one_shape():
+    error = invalid("x", "a 1", 2, "add 1")
+    assert type(error) is ValueError
+    assert str(error) == "x: expected a 1, got 2; add 1"
 
 
-def test_a_configuration_cannot_be_changed_in_place():
-    with pytest.raises(AttributeError):
-        small_config().d_model = 3
+def test_masks_cannot_be_swapped_by_position():
+    with pytest.raises(TypeError, match="positional"):
+        MODEL(SOURCE, TARGET, None)
 
 
-def test_nothing_is_positional_that_could_be_swapped():
-    with pytest.raises(TypeError):
-        TransformerConfig(10, 10)
-    with pytest.raises(TypeError):
-        Transformer(small_config())(SOURCE, TARGET, None)
+# --- Nothing has changed when a call is refused ---------------------------------------------------
 
 
-def test_a_refused_mask_leaves_the_state_as_it_was():
+def lengths(state):
+    return state.length, *(layer.past.length for layer in state.layers)
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("source_mask", {"source_mask": true(9)}),
+        ("source_mask", {"source_mask": None}),
+        ("target_mask", {"target_mask": true(9)}),
+        ("target", {"target": TARGET + 30}),
+        ("memory", {"memory": MEMORY[..., :3]}),
+        ("state", {"target": TARGET[:1], "memory": MEMORY[:1], "source_mask": MASK[:1]}),
+    ],
+)
+def test_a_refused_call_leaves_the_state_as_it_was(argument, options):
     state = MODEL.start()
-    with pytest.raises(ValueError, match="source_mask"):
-        MODEL.decode(TARGET, MEMORY, source_mask=torch.ones(9).bool(), state=state)
-    assert state.length == 0
-    MODEL.decode(TARGET, MEMORY, source_mask=None, state=state)
-    assert state.length == 3
+    decode(state=state)
+    with pytest.raises(ValueError, match=f"^{argument}: "):
+        decode(state=state, **options)
+    assert lengths(state) == (3, 3, 3)
+    decode(TARGET[:, :1], state=state)
+    assert lengths(state) == (4, 4, 4)
 
 
-def test_whole_numbers_of_numpy_are_whole_numbers():
-    assert small_config(d_model=np.int64(16)).d_model == 16
+def test_learned_positions_refuse_before_the_state_is_extended():
+    memory, state = LEARNED.encode(SOURCE), LEARNED.start()
+    LEARNED.decode(TARGET, memory, source_mask=MASK, state=state)
+    real = state.real
+    with pytest.raises(ValueError, match=r"^positions: expected positions below max_len=4"):
+        LEARNED.decode(TARGET[:, :2], memory, source_mask=MASK, state=state)
+    assert lengths(state) == (3, 3, 3)
+    assert state.real is real
+    whole = LEARNED.decode(TARGET[:, [0, 1, 2, 0]], memory, source_mask=MASK)
+    last = LEARNED.decode(TARGET[:, :1], memory, source_mask=MASK, state=state)
+    torch.testing.assert_close(last, whole[:, 3:], atol=1e-12, rtol=0)
+
+
+def test_a_refused_piece_leaves_the_cache_as_it_was():
+    cache = KeyValueCache()
+    keys, _ = cache.append(Q + 1, Q + 1)
+    with pytest.raises(ValueError, match=r"^keys: "):
+        cache.append(Q[:1], Q[:1])
+    with pytest.raises(ValueError, match=r"^query: "):
+        HEADS(X[0], cache=cache)
+    assert cache.length == 3
+    assert torch.equal(cache.read()[0], keys)
+
+
+def test_a_refused_call_leaves_no_maps_behind():
+    maps = []
+    with pytest.raises(ValueError, match=r"^mask: "):
+        HEADS(X, mask=true(3, 4), maps=maps)
+    assert maps == []
+
+
+# --- The boundary ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watched():
+    """Two functions, the outer calling the inner, and what their contracts were shown."""
+    seen = []
+
+    def rule(number):
+        seen.append(number)
+        if number < 0:
+            raise invalid("number", "none below 0", number, "add to it")
+
+    @checked(lambda number: rule(number))
+    def inner(number):
+        if number == 13:
+            raise KeyError(number)
+        return number
+
+    @checked(lambda number, step: rule(number))
+    def outer(number, *, step=1, call=inner):
+        return call(number - step)
+
+    return inner, outer, seen
+
+
+def test_what_comes_from_outside_is_checked_and_what_is_passed_on_is_not(watched):
+    inner, outer, seen = watched
+    assert outer(5) == 4
+    assert seen == [5]
+    assert inner(5) == 5
+    assert seen == [5, 5]
+    assert outer(0) == -1  # which inner alone would refuse
+    with pytest.raises(ValueError, match=r"^number: expected none below 0, got -1; add to it$"):
+        inner(-1)
+
+
+def test_arguments_are_shown_by_name_with_their_defaults():
+    seen = []
+
+    @checked(lambda b, c: seen.append((b, c)))
+    def function(a, b, *, c=3):
+        return a, b, c
+
+    assert function(1, 2) == (1, 2, 3)
+    assert function(b=4, a=1, c=5) == (1, 4, 5)
+    assert seen == [(2, 3), (4, 5)]
+    assert function.__name__ == "function"
+    with pytest.raises(TypeError, match="missing a required argument: 'b'"):
+        function(1)
+
+
+@pytest.mark.parametrize(("number", "error"), [(14, KeyError), (-1, ValueError)])
+def test_after_an_exception_calls_are_checked_again(watched, number, error):
+    inner, outer, seen = watched
+    with pytest.raises(error):
+        outer(number)
+    seen.clear()
+    with pytest.raises(ValueError, match=r"^number: "):
+        inner(-1)
+    assert seen == [-1]
+
+
+def test_an_exception_inside_does_not_open_the_rest_of_the_call(watched):
+    """What a checked function catches from another leaves it as far inside as it was."""
+    inner, outer, seen = watched
+
+    def twice(number):
+        with pytest.raises(KeyError):
+            inner(13)
+        return inner(number)
+
+    assert outer(0, call=twice) == -1
+    assert seen == [0]
+
+
+def test_threads_do_not_disturb_each_other(watched):
+    inner, outer, seen = watched
+    entered, checked_elsewhere, refusals = threading.Event(), threading.Event(), []
+
+    def wait(number):
+        entered.set()
+        assert checked_elsewhere.wait(10)
+        return inner(number)
+
+    def elsewhere():
+        assert entered.wait(10)
+        try:
+            inner(-5)  # while the other thread is inside
+        except ValueError as error:
+            refusals.append(str(error))
+        checked_elsewhere.set()
+
+    other = threading.Thread(target=elsewhere)
+    other.start()
+    assert outer(0, call=wait) == -1  # and the other's way out has not led this one out
+    other.join()
+    assert seen == [0, -5]
+    assert refusals == ["number: expected none below 0, got -5; add to it"]
+
+
+def test_a_models_arguments_are_looked_at_once(monkeypatch):
+    calls = []
+    original = errors.contracts.check_tokens
+
+    def counted(argument, *given):
+        calls.append(argument)
+        return original(argument, *given)
+
+    monkeypatch.setattr(errors.contracts, "check_tokens", counted)
+    MODEL(SOURCE, TARGET)
+    assert calls == ["source", "target"]

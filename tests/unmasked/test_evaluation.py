@@ -1,16 +1,26 @@
-"""Scores with known answers, and attention maps that belong to the right words."""
+"""Scores with known answers, BLEU as sacreBLEU has it, and maps that belong to the right words."""
 
 import math
+import sys
 
 import pytest
 import torch
+from sacrebleu.metrics import BLEU
 
 from helpers import difference, small_config
-from unmasked import Transformer, evaluation, sentence_maps
+from unmasked import Transformer, evaluation
 from unmasked.config import BOS
 from unmasked.data.phrasebook import Pair, sentence_pairs
 from unmasked.data.vocabulary import Words
-from unmasked.evaluation import Correct, alignment_agreement, cross_maps, exact, with_known_words
+from unmasked.evaluation import (
+    Correct,
+    alignment_agreement,
+    bleu,
+    cross_maps,
+    exact,
+    mean_cross_entropy,
+    with_known_words,
+)
 from unmasked.translator import Translator
 
 PAIRS = [
@@ -63,6 +73,69 @@ def test_pairs_with_an_unknown_word_on_either_side_are_found():
     assert with_known_words(translator(), [strange[0], *PAIRS, strange[1]]) == PAIRS
 
 
+@pytest.mark.parametrize("tokens", [6, 4096])
+def test_the_cross_entropy_is_the_mean_of_every_word_that_is_asked_for(tokens):
+    """By hand: a sentence alone, without padding, word by word; however they are put together."""
+    made = translator()
+    corpus = made.corpus([(pair.german, pair.english) for pair in PAIRS])
+    model, surprise = made.model.train(), []
+    found = mean_cross_entropy(model, corpus, tokens)
+    assert model.training
+    model.eval()
+    for source, target in zip(corpus.source, corpus.target, strict=True):
+        said = model(torch.tensor([source]), torch.tensor([target[:-1]]))[0].log_softmax(-1)
+        surprise += [-said[i, word].item() for i, word in enumerate(target[1:])]
+    assert len(surprise) == corpus.labels(range(4)) == 12
+    assert found == pytest.approx(sum(surprise) / 12, abs=1e-12)
+
+
+# --- BLEU -------------------------------------------------------------------------------------
+
+WRITTEN = ["a dog runs across the meadow .", "two women drink tea in a garden"]
+WANTED = ["a dog runs over the green meadow .", "two women drink tea in a small garden"]
+
+
+def test_the_score_is_sacrebleus():
+    found = bleu(WRITTEN, WANTED)
+    assert found.score == BLEU(lowercase=True).corpus_score(WRITTEN, [WANTED]).score
+    assert 20 < found.score < 80
+    assert str(found) == f"{found.score:.2f}"
+
+
+def test_the_signature_says_how():
+    signature = bleu(WRITTEN, WANTED).signature
+    for part in ("nrefs:1", "case:lc", "tok:13a", "version:"):
+        assert part in signature
+
+
+def test_case_does_not_count_and_words_do():
+    assert bleu([text.upper() for text in WANTED], WANTED).score == pytest.approx(100)
+    assert bleu([text.replace("women", "men") for text in WANTED], WANTED).score < 95
+
+
+def test_the_interval_is_that_of_sentences_drawn_again():
+    written, wanted = WRITTEN * 20, WANTED * 20
+    found = bleu(written, wanted, draws=200)
+    assert found[:2] == bleu(written, wanted)[:2]
+    few = bleu(written[:4], wanted[:4], draws=200)
+    assert 0 < found.interval < few.interval
+    assert bleu(written, wanted).interval is None
+    with pytest.raises(ValueError, match=r"^draws: "):
+        bleu(written, wanted, draws=1)
+
+
+@pytest.mark.parametrize(("written", "wanted"), [([], []), (WRITTEN, WANTED[:1])])
+def test_each_translation_needs_its_reference(written, wanted):
+    with pytest.raises(ValueError, match=r"^written: expected as many translations as references"):
+        bleu(written, wanted)
+
+
+def test_without_sacrebleu_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    with pytest.raises(ValueError, match=r'pip install "unmasked\[text\]"'):
+        bleu(WRITTEN, WANTED)
+
+
 # --- Maps -------------------------------------------------------------------------------------
 
 
@@ -71,7 +144,7 @@ def test_rows_belong_to_the_query_that_has_to_say_the_word(monkeypatch, batch):
     """Row t is the last row of what the model computes when it has read only the words before."""
     made = translator()
     made.model.train()
-    monkeypatch.setattr(sentence_maps, "BATCH", batch)
+    monkeypatch.setattr(evaluation, "BATCH", batch)
     found = list(cross_maps(made, PAIRS))
     assert made.model.training
     made.model.eval()
@@ -128,4 +201,5 @@ def test_a_layer_that_is_not_there_is_refused(layer):
 def test_the_phrasebook_aligns_words_as_they_are_split():
     for pair in sentence_pairs(200):
         german, english = pair.german.split(), pair.english.split()
+        assert pair.alignment
         assert all(i < len(german) and j < len(english) for i, j in pair.alignment)

@@ -45,7 +45,8 @@ def test_lengths_and_padding_say_the_same():
 
 def test_bridges_lead_there_and_back():
     mask = padding_mask(TOKENS) & causal_mask(5)
-    assert torch.equal(masks.from_blocked(masks.to_blocked(mask)), mask)
+    assert torch.equal(masks.from_blocked(~mask), mask)
+    assert torch.equal(masks.from_blocked(masks.from_blocked(mask)), mask)
     assert torch.equal(masks.from_ones(mask.int()), mask)
     assert torch.equal(masks.from_ones(mask.float()), mask)
     for dtype in (torch.float32, torch.bfloat16, torch.float16):

@@ -10,12 +10,31 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import DEVICES, VOCABULARY, as_target, copier, difference, ragged, small_model
-from unmasked import PRESETS, search
+from helpers import (
+    DEVICES,
+    MODELS,
+    VOCABULARY,
+    as_target,
+    copier,
+    difference,
+    ragged,
+    small_model,
+)
+from unmasked import search
 from unmasked.config import BOS, EOS, PADDING
-from unmasked.fast.steps import Cached, StepDecoder
+from unmasked.fast.steps import FastSteps
 from unmasked.masks import padding_mask
-from unmasked.search import EXTRA_LENGTH, beam, greedy, top_k
+from unmasked.search import (
+    EXTRA_LENGTH,
+    Cached,
+    Recomputed,
+    beam,
+    greedy,
+    steps_of,
+    top_k,
+    without_padding,
+    written_maps,
+)
 
 LENGTHS = [7, 4, 1, 6, 2]
 
@@ -44,7 +63,7 @@ def strip(tokens):
     return [[token for token in row if token != PADDING] for row in tokens.tolist()]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", MODELS)
 @pytest.mark.parametrize("drop_finished", [True, False])
 def test_greedy_takes_the_likeliest_token_each_time(preset, drop_finished):
     model, source = untrained(preset), ragged(LENGTHS)
@@ -70,7 +89,7 @@ def assert_cached_equals_uncached(model, source):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", MODELS)
 def test_cached_equals_uncached_to_the_last_token(preset, device):
     for seed in range(3):
         model, source = untrained(preset, seed).to(device), ragged(LENGTHS).to(device)
@@ -161,13 +180,13 @@ def test_where_fewer_hypotheses_exist_the_rest_is_empty():
 def test_finished_sentences_leave_the_batch(monkeypatch):
     model, source = copier_and_source()
     sizes = []
-    step = Cached.step
+    step = FastSteps.step
 
     def counted(self, tokens, parents):
         sizes.append(len(tokens))
         return step(self, tokens, parents)
 
-    monkeypatch.setattr(Cached, "step", counted)
+    monkeypatch.setattr(FastSteps, "step", counted)
     greedy(model, source, 40, drop_finished=False)
     assert set(sizes) == {5}
     sizes.clear()
@@ -180,21 +199,21 @@ def test_finished_sentences_leave_the_batch(monkeypatch):
     assert len(sizes) < 40
 
 
-@pytest.mark.parametrize("search", ["greedy", "beam"])
-def test_maps_are_those_of_what_was_written(search):
-    model, source = untrained(), ragged(LENGTHS)
-    if search == "greedy":
-        tokens, maps = greedy(model, source, 9, need_weights=True)
-        assert torch.equal(tokens, greedy(model, source, 9))
-    else:
-        hypotheses = beam(model, source, 3, 9, n_best=2, need_weights=True)
-        tokens, maps = hypotheses.tokens[:, 0], hypotheses.maps
-    written = torch.cat([torch.full((5, 1), BOS), tokens[:, :-1]], dim=1)
-    _, expected = model(source, written, need_weights=True)
+@pytest.mark.parametrize("width", [1, 3])
+def test_maps_are_those_of_what_was_written(width):
+    model, source = untrained(dropout=0.5), ragged(LENGTHS)
+    tokens = greedy(model, source, 9) if width == 1 else beam(model, source, 3, 9).tokens[:, 0]
+    _, expected = model(
+        source, torch.cat([torch.full((5, 1), BOS), tokens[:, :-1]], dim=1), need_weights=True
+    )
+    maps = written_maps(model.train(), source, tokens)
+    assert model.training
     for ours, theirs in zip(maps, expected, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert difference(a, b) < 1e-12
     assert maps.cross[0].shape == (5, 4, tokens.shape[1], 7)
+    other = written_maps(model, source, tokens, bos=5)
+    assert difference(other.cross[0], maps.cross[0]) > 1e-3
 
 
 def test_the_default_limit_is_the_papers():
@@ -256,32 +275,6 @@ def test_other_begin_and_end_tokens():
     assert torch.equal(begun[:, 0], logits[:, 1:].argmax(-1) + 1)
 
 
-def test_the_cache_is_never_reordered():
-    """Hypotheses change places in every step; their keys stay where they were written."""
-    model, source = untrained(), ragged([4])
-    stepper = Cached(model, source, 3, 5)
-    tokens = torch.full((1, 3), BOS)
-    with torch.no_grad():
-        stepper.step(tokens, torch.tensor([[0, 0, 0]]))
-        first = stepper.state.layers[0].past.read()[0].clone()
-        stepper.step(torch.tensor([[5, 6, 7]]), torch.tensor([[2, 0, 0]]))
-        stepper.step(torch.tensor([[8, 9, 4]]), torch.tensor([[1, 1, 0]]))
-    assert torch.equal(stepper.state.layers[0].past.read()[0][:, :, :3], first)
-    expected = [  # columns: three at the first step, three at the second, three at the third
-        [1, 0, 0, 0, 1, 0, 1, 0, 0],
-        [1, 0, 0, 0, 1, 0, 0, 1, 0],
-        [0, 0, 1, 1, 0, 0, 0, 0, 1],
-    ]
-    assert stepper.ancestors[0].int().tolist() == expected
-
-
-def test_no_mask_where_there_is_no_padding():
-    model = untrained()
-    assert Cached(model, ragged([4, 4]), 1, 5).mask is None
-    source = ragged([4, 3])
-    assert torch.equal(Cached(model, source, 1, 5).mask, padding_mask(source))
-
-
 @given(
     rows=st.integers(1, 3),
     length=st.integers(10, 3000),
@@ -295,21 +288,63 @@ def test_top_k_by_blocks_is_top_k(rows, length, k, block):
     assert torch.equal(x.gather(-1, indices), values)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("column_major", [False, True])
-def test_the_step_decoder_computes_what_the_decoder_computes(preset, column_major):
-    model = small_model(preset, output_bias=True)
-    source = ragged(LENGTHS)
-    mask, memory = padding_mask(source), model.encode(source)
-    steps = StepDecoder(model.decoder, model.generator, column_major=column_major)
-    assert steps.layers[0].expand[0].is_contiguous() != column_major
-    plain, fast = model.start(), model.start()
+def test_the_last_block_of_top_k_may_hold_nothing_but_negative_numbers():
+    """It is filled up with minus infinity: anything else could be among the best."""
+    x = -torch.arange(1.0, 131.0)[None].flip(-1)  # 130 numbers, -130 to -1: the best come last
+    values, indices = top_k(x, 3, block=4)
+    assert values.tolist() == [[-1.0, -2.0, -3.0]]
+    assert indices.tolist() == [[129, 128, 127]]
+    for length in range(16, 32):  # with every length of the last block
+        x = -1.0 - torch.rand(5, length)
+        values, indices = top_k(x, 1, block=4)
+        assert torch.equal(values, x.topk(1).values)
+        assert torch.equal(indices, x.topk(1).indices)
+
+
+def test_padding_cannot_win():
+    logits = without_padding(torch.tensor([[9.0, 1.0, 2.0]]))
+    assert logits.tolist() == [[-math.inf, 1.0, 2.0]]
+    model, source = untrained(), ragged(LENGTHS)
     with torch.no_grad():
-        steps.remember(memory, fast)
-        for _ in range(3):
-            x = torch.randn(5, 1, 16).double()
-            expected = model.decoder(x, memory, memory_mask=mask, state=plain)
-            assert difference(steps(x, None, mask, fast), model.generator(expected)) < 1e-12
+        model.generator.bias[PADDING] = 1e6
+    for use_cache in (True, False):
+        assert len(strip(greedy(model, source, 9, use_cache=use_cache))[0]) == 9
+        assert len(strip(beam(model, source, 3, 9, use_cache=use_cache).tokens[0])[0]) == 9
+
+
+@pytest.mark.parametrize("preset", MODELS)
+@pytest.mark.parametrize("width", [1, 3])
+def test_all_kinds_of_steps_give_the_same_logits(preset, width):
+    """Whoever descends from whom, and whoever leaves."""
+    model, source = untrained(preset), ragged(LENGTHS)
+    kinds = [kind(model, source, width, 4) for kind in (FastSteps, Cached, Recomputed)]
+    rows = len(source)
+    with torch.no_grad():
+        for time in range(4):
+            tokens = torch.randint(3, VOCABULARY, (rows, width))
+            parents = torch.randint(width, (rows, width))
+            parents = parents if time else torch.zeros_like(parents)
+            fast, cached, slow = (steps.step(tokens, parents) for steps in kinds)
+            assert slow.shape == (rows, width, VOCABULARY)
+            assert difference(fast, slow) < 1e-12
+            assert difference(cached, slow) < 1e-12
+            if time == 1:
+                going = torch.tensor([True, False, True, True, False])
+                rows = int(going.sum())
+                for steps in kinds:
+                    steps.keep(going)
+
+
+def test_the_fast_steps_are_taken_where_they_may_be():
+    model, source = untrained(), ragged(LENGTHS)
+    assert type(steps_of(model, source, 2, 5)) is FastSteps
+    assert type(steps_of(model, source, 2, 5, use_cache=False)) is Recomputed
+    handle = model.decoder.register_forward_hook(lambda *_: None)
+    assert type(steps_of(model, source, 2, 5)) is Cached
+    handle.remove()
+    assert type(steps_of(model, source, 2, 5)) is FastSteps
+    source[1] = PADDING
+    assert type(steps_of(model, source, 2, 5)) is Cached
 
 
 def test_hooks_are_heard_while_searching():
@@ -355,7 +390,8 @@ def plain_beam(model, source, width, limit, n_best, length_penalty):
     for time in range(1, limit + 1):
         target = torch.tensor([[BOS, *sentence] for _, sentence in alive])
         every = memory.expand(len(alive), -1, -1)
-        logits = model.generator(model.decode(target, every, source_mask=None)[:, -1])
+        x = model.decode(target, every, source_mask=padding_mask(source))
+        logits = model.generator(x[:, -1])
         logits[:, PADDING] = -torch.inf
         scores = logits.log_softmax(-1)
         candidates = sorted(
@@ -379,8 +415,8 @@ def search_table(monkeypatch, table, **options):
     """Beam search over a table of probabilities, last token → next token."""
 
     class Table:
-        def __init__(self, *_):
-            pass
+        def __init__(self, *_, use_cache):
+            assert use_cache
 
         def step(self, tokens, _):
             probabilities = torch.zeros(1, tokens.shape[1], VOCABULARY)
@@ -392,7 +428,7 @@ def search_table(monkeypatch, table, **options):
         def keep(self, rows):
             pass
 
-    monkeypatch.setattr(search, "Cached", Table)
+    monkeypatch.setattr(search, "steps_of", Table)
     found = beam(small_model(), ragged([3]), max_new_tokens=10, **options)
     return strip(found.tokens[0]), found.scores[0]
 

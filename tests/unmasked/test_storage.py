@@ -84,9 +84,9 @@ def test_the_same_to_the_last_bit():
     ],
 )
 def test_weights_of_another_model_are_refused_and_change_nothing(change, message):
-    model = small_model("source_reading")
+    model = small_model(norm="pre", output_bias=True)
     before = {name: x.clone() for name, x in tensors_of(model).items()}
-    others = tensors_of(small_model("source_reading"))
+    others = tensors_of(small_model(norm="pre", output_bias=True))
     change(others)
     with pytest.raises(ValueError, match=message):
         set_tensors(model, others)

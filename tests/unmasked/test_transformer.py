@@ -4,10 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn import functional as F
 
-from helpers import DEVICES, VOCABULARY, difference, ragged, small_config, small_model
-from unmasked import PRESETS, Transformer, TransformerConfig
+from helpers import DEVICES, MODELS, VOCABULARY, difference, ragged, small_config, small_model
+from unmasked import AttentionMaps, Transformer
 from unmasked.masks import causal_mask, length_mask, padding_mask
 
 SOURCE_LENGTHS, TARGET_LENGTHS = [7, 4, 1], [6, 2, 5]
@@ -17,11 +18,8 @@ def batch():
     return ragged(SOURCE_LENGTHS), ragged(TARGET_LENGTHS)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", MODELS)
 def test_every_preset_translates_a_ragged_batch(preset):
-    config = TransformerConfig.preset(preset, source_vocab=VOCABULARY, target_vocab=VOCABULARY)
-    for name, value in PRESETS[preset].items():
-        assert getattr(config, name) == value
     model = small_model(preset)
     source, target = batch()
     logits, maps = model(source, target, need_weights=True)
@@ -67,7 +65,22 @@ def test_more_padding_changes_nothing(
     assert difference(short[:1, : lengths[-1]], alone) < 1e-10
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", MODELS)
+def test_maps_are_collected_by_each_part_that_is_asked(preset):
+    """`encode` and `decode` add theirs to the same collection that a call hands out."""
+    model, maps = small_model(preset), AttentionMaps.empty()
+    source, target = batch()
+    mask = padding_mask(source)
+    memory = model.encode(source, maps=maps)
+    assert [len(part) for part in maps] == [2, 0, 0]
+    model.decode(target, memory, source_mask=mask, maps=maps)
+    _, expected = model(source, target, need_weights=True)
+    for ours, theirs in zip(maps, expected, strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert difference(a, b) < 1e-12
+
+
+@pytest.mark.parametrize("preset", MODELS)
 def test_no_logit_depends_on_a_later_target_token(preset):
     model = small_model(preset)
     source, target = ragged([5]), ragged([6])
@@ -78,22 +91,25 @@ def test_no_logit_depends_on_a_later_target_token(preset):
         assert difference(model(source, other)[0, :time], before[0, :time]) < 1e-12
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", MODELS)
 @pytest.mark.parametrize("pieces", [[1] * 6, [3, 1, 2]])
 def test_step_by_step_equals_all_at_once(preset, pieces):
     model = small_model(preset)
     source, target = batch()
     mask = padding_mask(source)
     memory = model.encode(source)
-    whole, (own, across) = model.decode(target, memory, source_mask=mask, need_weights=True)
+    expected = AttentionMaps.empty()
+    whole = model.decode(target, memory, source_mask=mask, maps=expected)
     state, start = model.start(), 0
     for length in pieces:
         piece = target[:, start : start + length]
-        x, maps = model.decode(piece, memory, source_mask=mask, state=state, need_weights=True)
+        maps = AttentionMaps.empty()
+        x = model.decode(piece, memory, source_mask=mask, state=state, maps=maps)
         stop = start + length
         assert difference(x, whole[:, start:stop]) < 1e-12
-        assert difference(maps[0][1], own[1][:, :, start:stop, :stop]) < 1e-12
-        assert difference(maps[1][1], across[1][:, :, start:stop]) < 1e-12
+        own = expected.decoder[1][:, :, start:stop, :stop]
+        assert difference(maps.decoder[1], own) < 1e-12
+        assert difference(maps.cross[1], expected.cross[1][:, :, start:stop]) < 1e-12
         start = stop
     assert state.length == 6
 
@@ -164,6 +180,13 @@ def test_output_tying_allows_two_vocabularies():
     assert model(source, target).shape == (1, 4, VOCABULARY)
 
 
+def test_the_generator_is_a_linear_layer_and_its_bias_as_configured():
+    for bias in (False, True):
+        generator = small_model(output_bias=bias).generator
+        assert type(generator) is nn.Linear
+        assert (generator.bias is not None) == bias
+
+
 def test_scaled_embeddings_are_sqrt_d_times_as_large():
     plain, scaled = small_model(scale_embeddings=False), small_model(scale_embeddings=True)
     scaled.load_state_dict(plain.state_dict())
@@ -185,56 +208,6 @@ def test_glorot_initialisation():
     normal = Transformer(small_config(embedding_std=0.25, source_vocab=4000))
     deviation = normal.source_embedding.tokens.weight.detach().std()
     assert deviation == pytest.approx(0.25, rel=0.02)
-
-
-def test_log_probabilities_of_the_generator():
-    model = small_model()
-    x = torch.randn(2, 3, 16).double()
-    log_probabilities = model.generator.log_probabilities(x)
-    assert difference(log_probabilities.exp().sum(-1), torch.ones(2, 3).double()) < 1e-12
-    assert difference(log_probabilities, model.generator(x).log_softmax(-1)) == 0
-
-
-def test_the_papers_base_and_big_have_the_papers_size():
-    """Table 3: 65 and 213 million parameters, with about 37,000 shared tokens."""
-    for name, millions in (("base", 65), ("big", 213)):
-        config = TransformerConfig.preset(name, source_vocab=37_000, target_vocab=37_000)
-        with torch.device("meta"):
-            count = Transformer(config).count_parameters()
-        assert count / 1e6 == pytest.approx(millions, rel=0.04)
-        d, ff, n = config.d_model, config.d_ff, config.n_layers
-        norm, feed_forward = 2 * d, 2 * d * ff + ff + d
-        encoder = 4 * d * d + feed_forward + 2 * norm
-        decoder = 8 * d * d + feed_forward + 3 * norm
-        assert count == 37_000 * d + n * (encoder + decoder)
-
-
-def test_the_configuration_reaches_every_part():
-    config = small_config(
-        n_decoder_layers=3,
-        dropout=0.2,
-        inner_dropout=0.3,
-        norm="pre",
-        norm_eps=1e-3,
-        attention_bias=False,
-        norm_bias=False,
-        max_len=9,
-        activation="gelu",
-    )
-    model = Transformer(config)
-    assert (len(model.encoder.layers), len(model.decoder.layers)) == (2, 3)
-    layer = model.decoder.layers[2]
-    assert layer.self_attention.query.bias is None
-    assert layer.feed_forward.expand.bias is not None
-    assert layer.feed_forward.activation is F.gelu
-    assert layer.cross_residual.norm.bias is None
-    assert layer.cross_residual.norm.eps == 1e-3
-    assert layer.cross_residual.dropout.p == 0.2
-    assert layer.feed_forward.dropout.p == 0.3
-    assert layer.cross_attention.dropout == 0.3
-    assert model.source_embedding.dropout.p == 0.2
-    assert len(model.source_embedding.positions.table) == 9
-    assert model.encoder.norm is not None
 
 
 @pytest.mark.parametrize("device", DEVICES)

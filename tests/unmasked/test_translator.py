@@ -1,7 +1,16 @@
 """Sentences in, sentences out, in the order given; and what is kept in a folder, whole or not."""
 
+import copy
+import errno
 import json
+import os
+import pickle
 import random
+import re
+import shutil
+import subprocess
+import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -10,14 +19,15 @@ import pytest
 import torch
 from safetensors import SafetensorError
 
-from helpers import small_config, small_model
+from helpers import same_tensors, small_config, small_model
 from unmasked import Transformer, translator
 from unmasked.config import BOS, EOS, PADDING
-from unmasked.data.vocabulary import Words
+from unmasked.data.vocabulary import Subwords, Words
 from unmasked.loss import translation_loss
 from unmasked.search import beam, greedy
+from unmasked.storage import digest, tensors_of
 from unmasked.training.fit import fit
-from unmasked.translator import CONFIG, WEIGHTS, Translator
+from unmasked.translator import CONFIG, Translator, weights_file
 
 SMALL, LARGE = Words.of(["a b c d e f"]), Words.of(["A B C D E F"])
 SIZES = {"source_vocab": len(SMALL), "target_vocab": len(LARGE)}
@@ -166,56 +176,210 @@ def test_sizes_of_numpy_are_kept_as_numbers(tmp_path):
     assert (again.model.config.source_vocab, again.about) == (6, {"loss": 0.5})
 
 
+def listed(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 def test_a_folder_holds_two_files_that_whoever_reads_one_may_read(tmp_path):
     untrained().save(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [CONFIG, WEIGHTS]
-    assert (tmp_path / CONFIG).stat().st_mode == (tmp_path / WEIGHTS).stat().st_mode
-    assert "ä" not in (tmp_path / CONFIG).read_text(encoding="utf-8")
+    config, weights = tmp_path / CONFIG, weights_file(tmp_path)
+    assert listed(tmp_path) == [config.name, weights.name]
+    assert config.stat().st_mode == weights.stat().st_mode
+    assert list(json.loads(config.read_text(encoding="utf-8"))["sums"]) == [weights.name]
 
 
-def test_a_kill_between_the_two_files_leaves_nothing_that_loads_wrongly(tmp_path, monkeypatch):
-    first, second = untrained(), untrained()
-    first.save(tmp_path)
-    replace = Path.replace
-
-    def killed_at(name):
-        def stop(path, target):
-            if Path(target).name == name:
-                raise KeyboardInterrupt
-            return replace(path, target)
-
-        return stop
-
-    monkeypatch.setattr(Path, "replace", killed_at(WEIGHTS))
-    with pytest.raises(KeyboardInterrupt):
-        second.save(tmp_path)
-    kept, own = (m.model.generator.weight for m in (Translator.load(tmp_path), first))
-    assert torch.equal(kept, own)
-    monkeypatch.setattr(Path, "replace", killed_at(CONFIG))
-    with pytest.raises(KeyboardInterrupt):
-        second.save(tmp_path)
-    with pytest.raises(ValueError, match=r"got a model\.safetensors that config\.json does not"):
-        Translator.load(tmp_path)
-    monkeypatch.setattr(Path, "replace", replace)
-    second.save(tmp_path)
-    kept, own = (m.model.generator.weight for m in (Translator.load(tmp_path), second))
-    assert torch.equal(kept, own)
+def test_letters_are_written_as_they_are(tmp_path):
+    words = Words.of(["größer"])
+    model = Transformer(small_config(source_vocab=len(words), target_vocab=len(words)))
+    Translator(model, words, words, {"by": "Zoë"}).save(tmp_path)
+    text = (tmp_path / CONFIG).read_text(encoding="utf-8")
+    assert '"größer"' in text
+    assert '"Zoë"' in text
 
 
-def test_a_full_disk_is_said_and_what_was_there_stays(tmp_path, monkeypatch):
+def full(*_, **__):
+    raise SafetensorError("No space left on device")
+
+
+def denied(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("where", "fails", "error"),
+    [
+        (
+            "unmasked.translator.write_tensors",
+            full,
+            r"written \(No space left on device\); choose a",
+        ),
+        ("pathlib.Path.write_text", denied, r"written \(.*No space left on device\); choose a"),
+        ("os.fsync", denied, r"could not be written \(.*No space left"),
+        ("pathlib.Path.replace", denied, r"could not be written \(.*No space left"),
+        ("unmasked.translator.digest", denied, r"could not be written \(.*No space left"),
+    ],
+)
+def test_a_save_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch, where, fails, error):
     made = untrained()
     made.save(tmp_path)
+    before = listed(tmp_path)
+    other = untrained()
+    monkeypatch.setattr(where, fails)
+    with pytest.raises(OSError, match=error):
+        other.save(tmp_path)
+    monkeypatch.undo()
+    assert listed(tmp_path) == before
+    kept, own = (m.model.generator.weight for m in (Translator.load(tmp_path), made))
+    assert torch.equal(kept, own)
 
-    def full(*_, **__):
-        raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr(translator, "write_tensors", full)
-    message = r"the model could not be written \(No space left on device\); choose a folder with"
-    with pytest.raises(OSError, match=message):
-        untrained().save(tmp_path)
-    assert torch.equal(
-        Translator.load(tmp_path).model.generator.weight, made.model.generator.weight
-    )
+@pytest.mark.parametrize("stop", range(3))
+def test_a_save_that_is_stopped_before_a_file_has_its_name_leaves_the_folder_as_it_was(
+    tmp_path, monkeypatch, stop
+):
+    """As with Ctrl-C; the third is config.json, and after it the new model is there."""
+    made, other = in_subwords("one"), in_subwords("another")
+    made.save(tmp_path)
+    before, replace, count = listed(tmp_path), Path.replace, iter(range(9))
+
+    def stopping(path, target):
+        if next(count) == stop:
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(tmp_path)
+    monkeypatch.undo()
+    assert listed(tmp_path) == before
+    assert same_tensors(*(tensors_of(m.model) for m in (Translator.load(tmp_path), made)))
+    other.save(tmp_path)
+    assert len(listed(tmp_path)) == 3
+    assert same_tensors(*(tensors_of(m.model) for m in (Translator.load(tmp_path), other)))
+
+
+def test_a_save_that_is_stopped_when_the_new_model_has_its_name_keeps_it(tmp_path, monkeypatch):
+    made, other, replace = untrained(), untrained(), Path.replace
+
+    def stopping(path, target):
+        replace(path, target)
+        if target.name == CONFIG:
+            raise KeyboardInterrupt
+        return target
+
+    made.save(tmp_path)
+    monkeypatch.setattr(Path, "replace", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(tmp_path)
+    monkeypatch.undo()
+    assert len(listed(tmp_path)) == 2
+    assert same_tensors(*(tensors_of(m.model) for m in (Translator.load(tmp_path), other)))
+
+
+def test_what_cannot_be_json_leaves_nothing_behind(tmp_path):
+    made = untrained()
+    made.about["made"] = object()
+    with pytest.raises(AttributeError, match="item"):
+        made.save(tmp_path)
+    assert listed(tmp_path) == []
+
+
+def saved(mode, folder):
+    """What `saving.py` says of processes that die or meet."""
+    command = [sys.executable, Path(__file__).with_name("saving.py"), mode, folder]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_process_killed_at_random_moments_of_saving_leaves_a_folder_that_loads(tmp_path):
+    said = saved("kills", tmp_path)
+    assert len(said["loaded"]) == 15
+    assert said["cut off"] > 0  # it died within a saving, and not only between two
+
+
+def test_a_process_killed_before_any_operation_of_a_save_leaves_the_old_model_or_the_new(tmp_path):
+    """The new one from the moment at which config.json has its name."""
+    said = saved("points", tmp_path)
+    for case, at_first in (("over", "old"), ("first", "nothing")):
+        events, holds = zip(*said[case], strict=True)
+        renames = [number for number, event in enumerate(events) if event.startswith("os.rename")]
+        assert len(renames) == 3
+        through = renames[-1] + 1
+        assert set(holds[:through]) == {at_first}
+        assert set(holds[through:]) == {"new"}
+    assert "os.remove model" in " ".join(event for event, _ in said["over"])
+
+
+def test_two_that_save_into_one_folder_always_leave_one_that_loads_also_while_a_third_reads(
+    tmp_path,
+):
+    said = saved("two", tmp_path)
+    assert said["end"] == "new"  # what both saved last
+    assert set(said["read"]) == {"old", "new"}
+    assert len(said["read"]) > 5
+
+
+def test_only_what_was_replaced_and_what_a_kill_left_an_hour_ago_is_deleted(tmp_path):
+    made, ago = untrained(), time.time() - 3700
+    mark = "0123456789abcdef" * 2
+    strange = ["model-00001-of-00002.safetensors", "tokenizer-mine.json", ".unfinished-notes"]
+    left = [f"model-{mark}.safetensors", f"tokenizer-{mark}.json", f".unfinished-{mark}"]
+    fresh = [name.replace("0123", "4567") for name in left]
+    for name in (*strange, *left, *fresh):
+        (tmp_path / name).write_text("")
+    for name in (*strange, *left):
+        os.utime(tmp_path / name, (ago, ago))
+    made.save(tmp_path)
+    first = weights_file(tmp_path)
+    made.save(tmp_path)
+    second = weights_file(tmp_path)
+    assert first != second
+    assert listed(tmp_path) == sorted([CONFIG, second.name, *strange, *fresh])
+
+
+def test_a_configuration_that_names_what_is_not_the_models_has_nothing_deleted(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / CONFIG).write_text(json.dumps({"sums": {CONFIG: "", "notes.txt": ""}}))
+    untrained().save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert Translator.load(tmp_path).source.words == SMALL.words
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_name_that_points_outside_the_folder_is_not_read(tmp_path, absolute):
+    folder, outside = tmp_path / "folder", tmp_path / "outside.safetensors"
+    untrained().save(folder)
+    weights_file(folder).rename(outside)
+    name = str(outside) if absolute else "../outside.safetensors"
+    edited(lambda kept: kept | {"sums": {name: digest(outside)}})(folder)
+    with pytest.raises(ValueError, match=re.escape(FOLDER)):
+        Translator.load(folder)
+    shutil.copy(outside, folder)  # nothing else was wrong
+    assert Translator.load(folder).source.words == SMALL.words
+
+
+def in_subwords(text="der alte hund"):
+    words = Subwords.of([text, "the dog"], 40)
+    model = Transformer(small_config(source_vocab=len(words), target_vocab=len(words)))
+    return Translator(model.eval(), words, words)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))], ids=["deepcopy", "pickle"]
+)
+def test_a_copy_reads_the_name_of_a_special_token_as_text_too(again, tmp_path):
+    made = in_subwords()
+    other, texts = again(made), ["der <eos> hund", "<pad> the <bos> dog"]
+    ids = made.tokens(texts).tolist()
+    assert other.tokens(texts).tolist() == ids
+    assert [row.count(EOS) for row in ids] == [1, 1]
+    assert other.source is other.target
+    assert other.source is not made.source
+    other.save(tmp_path)
+    assert Translator.load(tmp_path).tokens(texts).tolist() == ids
+    assert same_tensors(tensors_of(other.model), tensors_of(made.model))
 
 
 def test_a_file_is_no_folder(tmp_path):
@@ -240,28 +404,30 @@ def without(name):
 
 def turned(folder):
     """One bit of the last weight is another."""
-    data = bytearray((folder / WEIGHTS).read_bytes())
+    data = bytearray(weights_file(folder).read_bytes())
     data[-1] ^= 1
-    (folder / WEIGHTS).write_bytes(data)
+    weights_file(folder).write_bytes(data)
 
 
-FOLDER = "expected a folder with config.json and model.safetensors, got No such file or directory"
+FOLDER = "expected a folder with config.json and the weights that it names, got No such file"
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda folder: (folder / CONFIG).unlink(), FOLDER),
-        (lambda folder: (folder / WEIGHTS).unlink(), FOLDER),
+        (lambda folder: weights_file(folder).unlink(), FOLDER),
         (lambda folder: (folder / CONFIG).write_text("{"), "got Expecting property name"),
         (lambda folder: (folder / CONFIG).write_bytes(b"\xff"), "got 'utf-8' codec can't decode"),
         (lambda folder: (folder / CONFIG).write_text("[1]"), "got list indices must be"),
-        (lambda folder: (folder / WEIGHTS).write_bytes(b""), "got a model.safetensors that"),
-        (turned, "got a model.safetensors that config.json does not belong to"),
+        (lambda folder: weights_file(folder).write_bytes(b""), "got a model-"),
+        (turned, ".safetensors that config.json does not belong to"),
         (edited(lambda kept: kept | {"format": "x 2"}), "got the format 'x 2' instead of "),
         (without("format"), "got no 'format'"),
         (without("sums"), "got no 'sums'"),
         (without("about"), "got no 'about'"),
+        (edited(lambda kept: kept | {"sums": []}), "got 'list' object has no attribute 'items'"),
+        (edited(lambda kept: kept | {"sums": {}}), "got no '.safetensors'"),
         (edited(lambda kept: kept | {"about": "b"}), "expected a model's folder, got dictionary"),
         (edited(lambda kept: kept | {"source": 5}), "expected a model's folder, got "),
         (edited(lambda kept: kept | {"target": ["a"]}), "got words: expected <pad> <bos> <eos>, "),

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import VOCABULARY, copier, difference, ragged, small_config, small_model
-from unmasked import LayerConfig, Transformer
+from unmasked import AttentionMaps, LayerConfig, Transformer
 from unmasked.attention import attention
 from unmasked.data.phrasebook import sentence_pairs
 from unmasked.data.sources import phrasebook_data
@@ -77,17 +77,21 @@ def test_bug_03_the_maps_are_those_of_the_model_that_ran():
     def check(maps_of):
         memory, maps = maps_of(source)
         assert difference(memory[~padding], model.encode(source)[~padding]) < 1e-12
+        assert len(maps) == len(model.encoder.layers)
         for layer in maps:
             assert layer[1, :, :, 3:].eq(0).all()
+
+    def ours(tokens):
+        maps = AttentionMaps.empty()
+        return model.encode(tokens, maps=maps), maps.encoder
 
     def faulty(tokens):
         x, maps = model.source_embedding(tokens), []
         for layer in model.encoder.layers:
-            x, weights = layer(x, need_weights=True)  # and the mask?
-            maps.append(weights)
+            x = layer(x, maps=maps)  # and the mask?
         return x, maps
 
-    check(lambda tokens: model.encode(tokens, need_weights=True))
+    check(ours)
     caught(check, faulty)
 
 
@@ -158,8 +162,8 @@ def test_bug_08_padding_does_not_change_the_loss():
         return F.cross_entropy(logits.mT, labels, reduction="none", ignore_index=0), labels
 
     def over_all_places(target):
-        surprise, labels = each(target)
-        return surprise.sum() / labels.numel()
+        losses, labels = each(target)
+        return losses.sum() / labels.numel()
 
     def padding_as_a_word(target):
         inputs, labels = teacher_forcing(target)
@@ -298,7 +302,7 @@ def test_bug_14_a_word_of_the_test_set_alone_is_unknown():
 
 
 def test_chapter_13_shows_every_bug_and_every_erratum():
-    chapter = (HERE.parent / "book/13_bugs.ipynb").read_text(encoding="utf-8")
+    chapter = (HERE.parents[1] / "book/13_bugs.ipynb").read_text(encoding="utf-8")
     for kind, file in (("bug", "test_bugs.py"), ("erratum", "test_errata.py")):
         tests = re.findall(rf"^def (test_{kind}_\d\d)", (HERE / file).read_text(), re.MULTILINE)
         assert set(re.findall(rf"`(test_{kind}_\d\d)`", chapter)) == set(tests)

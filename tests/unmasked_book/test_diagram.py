@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from unmasked_book.diagram import SITE, WORDS, architecture
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 PICTURE = architecture()._repr_html_()
 
 

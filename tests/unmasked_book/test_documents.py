@@ -1,19 +1,88 @@
-"""What the PyTorch walkthrough tests of its own functions, asked of ours.
+"""The five documents' models; and what the PyTorch walkthrough tests of its own functions.
 
 Its masks say True for "hidden" and come as [batch, queries, keys]; ours say True for "may attend"
 and broadcast. Its sequences run first, ours in second place.
 """
 
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
 import torch
 
+from helpers import SMALL, VOCABULARY, difference, ragged, small_model
+from unmasked import Transformer
 from unmasked.fast.dropout import Dropout
-from unmasked.masks import causal_mask, padding_mask, to_blocked
+from unmasked.interop import to_torch, torch_masks
+from unmasked.masks import causal_mask, from_blocked, padding_mask
 from unmasked.positions import SinusoidalPositions
+from unmasked_book.documents import DOCUMENTS, document
+
+MAP = Path(__file__).parents[2] / "book" / "map.md"
+
+# --- Models -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_documents_model_runs(name):
+    config = document(name, source_vocab=VOCABULARY, target_vocab=19, **SMALL)
+    model = Transformer(config).eval()
+    logits = model(ragged([7, 4, 1]), ragged([6, 2, 5], 19))
+    assert logits.shape == (3, 6, 19)
+    assert logits.isfinite().all()
+    assert logits.std() > 0
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_its_options_are_the_documents_and_changes_come_last(name):
+    config = document(name, source_vocab=5, target_vocab=6)
+    assert (config.source_vocab, config.target_vocab) == (5, 6)
+    assert {option: getattr(config, option) for option in DOCUMENTS[name]} == DOCUMENTS[name]
+    assert document(name, source_vocab=5, target_vocab=6, d_ff=48).d_ff == 48
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_it_equals_pytorchs_with_the_same_weights(name):
+    model = small_model(name, dropout=0.0, n_decoder_layers=3)
+    theirs, source, target = to_torch(model), ragged([7, 4, 1]), ragged([6, 2, 5])
+    real, tables = target != 0, (model.source_embedding, model.target_embedding)
+    memory = model.encode(source)
+    our = model.decode(target, memory, source_mask=padding_mask(source))[real]
+    x, y = (table(tokens) for table, tokens in zip(tables, (source, target), strict=True))
+    their = theirs(x, y, **torch_masks(source, target))[real]
+    assert difference(our, their) < 1e-10
+    weights, tokens = torch.randn_like(our), [table.tokens.weight for table in tables]
+    for a, b in zip(*(torch.autograd.grad((out * weights).sum(), tokens) for out in (our, their)),
+                    strict=True):  # fmt: skip
+        assert a.abs().max() > 1e-3
+        assert difference(a, b) < 1e-9
+
+
+def test_no_two_documents_have_the_same_model():
+    vocabularies = {"source_vocab": 5, "target_vocab": 5}
+    configs = [document(name, **vocabularies) for name in DOCUMENTS]
+    assert len(set(configs)) == len(configs) == 5
+
+
+@pytest.mark.parametrize("name", ["base", "", None])
+def test_an_unknown_document_is_refused_and_the_known_are_named(name):
+    with pytest.raises(ValueError, match=r"^name: expected 'pytorch_walkthrough' or .*, got"):
+        document(name, source_vocab=5, target_vocab=5)
+
+
+def test_the_map_names_them_all():
+    text = MAP.read_text(encoding="utf-8")
+    places = [text.find(f'"{name}"') for name in DOCUMENTS]
+    assert min(places) > 0
+    assert all(before < after for before, after in pairwise(places))
+
+
+# --- The walkthrough's own tests --------------------------------------------------------------
 
 
 def test_padding_mask_hides_the_padded_keys_from_every_query():
     keys = torch.tensor([[1, 2, 3, 4, 0], [1, 2, 0, 0, 0]])
-    hidden = to_blocked(padding_mask(keys)).expand(2, 1, 5, 5)[:, 0]
+    hidden = from_blocked(padding_mask(keys)).expand(2, 1, 5, 5)[:, 0]
     assert hidden.shape == (2, 5, 5)
     for query in range(5):
         assert hidden[0, query].tolist() == [False, False, False, False, True]
@@ -21,7 +90,7 @@ def test_padding_mask_hides_the_padded_keys_from_every_query():
 
 
 def test_causal_mask_hides_what_comes_later():
-    hidden = to_blocked(causal_mask(5)).expand(2, 5, 5)
+    hidden = from_blocked(causal_mask(5)).expand(2, 5, 5)
     rows = [[0, 1, 1, 1, 1], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]]
     assert hidden.int().tolist() == [rows, rows]
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from helpers import VOCABULARY, difference, ragged, small_config, small_model
-from unmasked import LayerConfig, MultiHeadAttention, Transformer
-from unmasked.attention import attention, masked_softmax
+from unmasked import AttentionMaps, LayerConfig, MultiHeadAttention, Transformer
+from unmasked.attention import attention, attention_weights, masked_softmax
 from unmasked.decoder import Decoder, DecoderLayer, DecoderState
 from unmasked.encoder import Residual
 from unmasked.feed_forward import FeedForward
@@ -43,7 +43,8 @@ def test_erratum_01_the_weights_are_returned_under_the_name_they_have():
     module = MultiHeadAttention(8, 2)
 
     def ours(x):
-        return module(x, need_weights=True)
+        maps = []
+        return module(x, maps=maps), maps[0]
 
     check(ours)
     caught(check, faulty, NameError)
@@ -110,7 +111,7 @@ def test_erratum_05_the_sizes_reach_every_layer():
         return model
 
     check(Transformer)
-    caught(check, faulty, ValueError)
+    caught(check, faulty, RuntimeError)
 
 
 def test_erratum_06_dropout_is_applied_and_embeddings_are_scaled():
@@ -176,9 +177,9 @@ def test_erratum_08_cross_attention_maps_are_target_by_source():
     model, source, target = small_model(), ragged([7]), ragged([4])
 
     def check(mask):
-        memory = model.encode(source)
-        _, maps = model.decode(target, memory, source_mask=mask, need_weights=True)
-        assert maps[1][0].shape[-2:] == (4, 7)
+        memory, maps = model.encode(source), AttentionMaps.empty()
+        model.decode(target, memory, source_mask=mask, maps=maps)
+        assert maps.cross[0].shape[-2:] == (4, 7)
 
     check(torch.ones(4, 7, dtype=torch.bool))
     caught(check, torch.ones(4, 4, dtype=torch.bool), ValueError)  # target by target, as it says
@@ -227,8 +228,8 @@ def test_erratum_10_neither_exp_of_log_nor_power_is_exact_in_float32(width):
 
 def test_erratum_11_text_and_code_agree_on_the_polarity():
     def check(mask):
-        q, k, v = heads()
-        _, weights = attention(q, k, v, mask, need_weights=True)
+        q, k, _ = heads()
+        weights = attention_weights(q, k, mask)
         assert weights.triu(1).eq(0).all()  # nobody sees the future
         assert weights.tril().sum(-1).allclose(torch.ones((), dtype=torch.float64))
 
@@ -238,16 +239,16 @@ def test_erratum_11_text_and_code_agree_on_the_polarity():
 
 
 def test_erratum_12_the_divisor_is_the_root_of_the_width():
-    q, k, v = heads(width=16)
+    q, k, _ = heads(width=16)
 
     def check(attend):
-        _, weights = attend(q, k, v)
+        weights = attend(q, k)
         scores = (weights.log() - weights.log().mean(-1, keepdim=True)) * 4
         products = q @ k.transpose(-1, -2)
         assert difference(scores, products - products.mean(-1, keepdim=True)) < 1e-9
 
-    check(lambda q, k, v: attention(q, k, v, need_weights=True))
-    caught(check, lambda q, k, v: attention(q, k, v, need_weights=True, scale=1 / math.sqrt(2)))
+    check(attention_weights)
+    caught(check, lambda q, k: attention_weights(q, k, scale=1 / math.sqrt(2)))
 
 
 def test_erratum_13_the_norm_is_pytorchs():
@@ -270,7 +271,7 @@ def test_erratum_14_the_papers_norm_comes_after_the_sum():
     x, y = torch.randn(2, 3, 16), torch.randn(2, 3, 16)
 
     def check(residual):
-        out = residual.leave(x, y)
+        out = residual(x, lambda _: y)
         assert out.mean(-1).abs().max() < 1e-5
         assert (out.std(-1, unbiased=False) - 1).abs().max() < 1e-3
 
@@ -478,7 +479,7 @@ def test_erratum_23_cross_attention_adds_to_what_the_word_was():
         assert difference(across(y), layer.cross_residual.norm(y)) < 1e-12
 
     def ours(y):
-        return layer.cross_residual.leave(y, layer.cross_attention(y, key=memory))
+        return layer.cross_residual(y, layer.cross_attention, key=memory)
 
     def faulty(y):
         return layer.cross_residual.norm(layer.cross_attention(y, key=memory))

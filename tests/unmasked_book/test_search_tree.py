@@ -4,10 +4,9 @@ import pytest
 import torch
 
 from helpers import copier, ragged
-from unmasked import plots
 from unmasked.config import EOS
 from unmasked.search import beam, greedy
-from unmasked_book.search_tree import Node, greedy_path, nodes, trace_beam
+from unmasked_book.search_tree import Node, greedy_path, nodes, plot_tree, trace_beam
 
 WORDS = ["<pad>", "<bos>", "<eos>", *"abcdefghi"]
 
@@ -53,7 +52,7 @@ def test_several_sentences_are_refused():
 
 def test_the_picture_names_what_was_finished_and_what_won():
     root, best = trace_beam(copier(), torch.tensor([[4, 6, 5]]), 2, 8)
-    picture = plots.beam_tree(root, best, WORDS)
+    picture = plot_tree(root, best, WORDS)
     [axis] = picture.figure.axes
     count = sum(1 for _ in nodes(root)) - 1
     drawn = [text.get_text() for text in axis.texts]
@@ -74,7 +73,7 @@ def test_where_greedy_search_leaves_the_winner_its_path_is_dashed():
     ends = [Node(EOS, total, 2, parent, total) for total, parent in ((-1.4, hasty), (-1.0, best))]
     hasty.children, best.children = [ends[0]], [ends[1]]
     assert greedy_path(root) == [root, hasty, ends[0]]
-    picture = plots.beam_tree(root, ends[1], WORDS)
+    picture = plot_tree(root, ends[1], WORDS)
     [axis] = picture.figure.axes
     assert sum(line.get_linestyle() == "--" for line in axis.lines) == 2
     assert "The best is “b <eos>”. Greedy search begins “a <eos>”." in picture.words

@@ -10,7 +10,7 @@ from ..data.sources import directed, phrasebook_test
 from ..errors import check_at_least, invalid
 from ..evaluation import alignment_agreement, bleu, exact, with_known_words
 from ..translator import Translator, load
-from .options import MODEL, PENALTY, add_device, chosen_device, parse, parser
+from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked evaluate --model en-de --test test_2016_flickr
   python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
@@ -28,7 +28,7 @@ def main(words: Sequence[str]) -> None:
                       help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
     made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(made)
-    options = parse(made, "evaluate", words)
+    options = made.parse_args(words)
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_at_least(f"--{name}", getattr(options, name), 1)

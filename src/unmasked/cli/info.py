@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..translator import Translator, folder_of, weights_file
-from .options import MODEL, add_flag, parse, parser
+from .options import MODEL, parser
 
 EXAMPLE = """python -m unmasked info de-en
   python -m unmasked info runs/phrasebook"""
@@ -17,8 +17,8 @@ EXAMPLE = """python -m unmasked info de-en
 def main(words: Sequence[str]) -> None:
     made = parser("info", __doc__ or "", EXAMPLE)
     made.add_argument("model", metavar="MODEL", help=MODEL)
-    add_flag(made, "--json", "for other programs to read")
-    options = parse(made, "info", words)
+    made.add_argument("--json", action="store_true", help="for other programs to read")
+    options = made.parse_args(words)
     folder = folder_of(options.model)
     translator = Translator.load(folder)
     config = asdict(translator.model.config)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
+import tomllib
 from collections.abc import Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +24,11 @@ from ..training.recipe import Recipe
 from ..training.trainer import train
 from ..transformer import Transformer
 from ..translator import CONFIG, Translator
-from .options import (
-    RECIPE,
-    add_device,
-    add_flag,
-    assignment,
-    chosen_device,
-    parse,
-    parser,
-    read_toml,
-)
+from .options import add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked train --preset phrasebook --out runs/phrasebook
-  python -m unmasked train --config my.toml --set training.steps=500 --resume
+  python -m unmasked train --preset phrasebook --out runs/phrasebook --resume
+  python -m unmasked train --config my.toml --out runs/my --set training.seed=1
   torchrun --nproc-per-node 2 -m unmasked train --config my.toml --out runs/two
 
 my.toml:
@@ -46,9 +41,8 @@ my.toml:
   n_layers = 2
   d_ff = 256
   [training]
-  steps = 1200
-  [train]
-  out = "runs/mine\""""
+  steps = 1200"""
+RECIPE = ("data", "model", "training")  # a recipe's tables
 KEPT = "checkpoints"
 PRESETS = resources.files("unmasked") / "recipes"
 
@@ -58,8 +52,10 @@ def main(words: Sequence[str]) -> None:
     made = parser("train", __doc__ or "", EXAMPLE)
     made.add_argument("--preset", choices=presets, metavar="NAME",
                       help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
+    made.add_argument("--config", type=Path, metavar="FILE",
+                      help="a recipe of yours: a TOML file as below")  # fmt: skip
     made.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for all it writes")
-    add_flag(made, "--resume", "go on where FOLDER's training was")
+    made.add_argument("--resume", action="store_true", help="go on where FOLDER's training was")
     made.add_argument("--set", type=assignment, action="append", default=[],
                       metavar="TABLE.KEY=VALUE",
                       help='as in training.seed=1; "none" is no value')  # fmt: skip
@@ -67,9 +63,9 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("--every", type=int, default=50, metavar="STEPS", help="note the loss (50)")
     made.add_argument("--checkpoint-every", type=int, default=500, metavar="STEPS",
                       help="keep what --resume needs (500)")  # fmt: skip
-    add_flag(made, "--tensorboard", "also write FOLDER/tensorboard")
-    add_flag(made, "--quiet", "no progress bar")
-    options = parse(made, "train", words)
+    made.add_argument("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
+    made.add_argument("--quiet", action="store_true", help="no progress bar")
+    options = made.parse_args(words)
     if options.preset is None and options.config is None:
         made.error(f"give --preset ({', '.join(presets)}) or --config FILE")
     check_at_least("--every", options.every, 1)
@@ -95,7 +91,7 @@ def main(words: Sequence[str]) -> None:
         history = train(
             model, translator.corpus(data.training), settings,
             watch=watch,
-            folder=options.out / KEPT, resume=bool(options.resume), device=group.device,
+            folder=options.out / KEPT, resume=options.resume, device=group.device,
             every=options.every, checkpoint_every=options.checkpoint_every,
             progress=not options.quiet,
             tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
@@ -107,7 +103,7 @@ def main(words: Sequence[str]) -> None:
             print(f'the model is in {options.out}: python -m unmasked info "{options.out}"')
 
 
-def begin(out: Path, resume: bool | None) -> str:
+def begin(out: Path, resume: bool) -> str:
     """Makes the folder, refuses to overwrite what is in it, and says where training begins."""
     found = checkpoints(out / KEPT)
     if (found and not resume) or ((out / CONFIG).exists() and not found):
@@ -123,19 +119,50 @@ def begin(out: Path, resume: bool | None) -> str:
     return ""
 
 
+# --- The recipe -------------------------------------------------------------------------------
+
+
 def tables(options: Any) -> dict[str, dict[str, Any]]:
     """The preset's, then the file's, then what --set says."""
     recipe: dict[str, dict[str, Any]] = {table: {} for table in RECIPE}
-    layers = [PRESETS / f"{options.preset}.toml"] if options.preset else []
-    for path in [*layers, *([options.config] if options.config else [])]:
-        for table, values in read_toml(path).items():
-            if table in RECIPE:
-                recipe[table] |= values
+    preset = PRESETS / f"{options.preset}.toml" if options.preset else None
+    for path in (preset, options.config):
+        for table, values in (read_toml(path) if path else {}).items():
+            recipe[table] |= values
     for table, key, value in options.set:
         recipe[table][key] = value
     if "name" not in recipe["data"]:
         raise invalid("[data]", "a name, such as phrasebook", "none", "add name = … to [data]")
     return recipe
+
+
+def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
+    """A recipe's tables, and nothing else."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise invalid(str(path), "a TOML file", error.strerror, "check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise invalid(str(path), "TOML", error, "mend what is there") from None
+    for name, table in found.items():
+        if name not in RECIPE or not isinstance(table, dict):
+            expected = f"tables among [{'], ['.join(RECIPE)}]"
+            got = f"[{name}]" if isinstance(table, dict) else f"{name} = {table!r}"
+            raise invalid(str(path), expected, got, "put it under one of these")
+    return found
+
+
+def assignment(text: str) -> tuple[str, str, Any]:
+    """`training.steps=500` → table, key, and the value read as TOML (else as plain text)."""
+    where, equals, value = text.partition("=")
+    table, _, key = where.strip().partition(".")
+    if not equals or table not in RECIPE or not key:
+        tables = ", ".join(RECIPE)
+        raise argparse.ArgumentTypeError(f"{text!r} is not like training.steps=500 ({tables})")
+    try:
+        return table, key, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return table, key, value
 
 
 def build(kind: Any, table: str, values: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..errors import check_at_least, invalid
 from ..translator import load
-from .options import MODEL, PENALTY, add_device, chosen_device, parse, parser
+from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt"""
@@ -20,7 +20,7 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
     made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(made)
-    options = parse(made, "translate", words)
+    options = made.parse_args(words)
     check_at_least("--beam", options.beam, 1)
     device = chosen_device(options.device)
     translator = load(options.model)

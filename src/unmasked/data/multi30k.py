@@ -115,21 +115,21 @@ def read_lines(path: Path, count: int) -> list[str]:
 def download(name: str) -> Path:
     """The file in the user's cache: fetched if it is not there yet, or has not its sum.
 
-    It arrives under another name and gets its own when it is whole. So what breaks off leaves
+    Pooch tries again, checks the sum, and names a file when it is whole: what breaks off leaves
     nothing behind, and several processes may do this at once.
     """
     pooch = import_pooch()
-    folder = pooch.os_cache("unmasked") / "multi30k"
-    store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=TRIES_MORE)
     bar = sys.stderr.isatty() and "TQDM_DISABLE" not in os.environ
-    # When the server refuses, pooch leaves the connection open.
+    # Where the server refuses, pooch would leave the connection open.
     hooks = {"response": lambda answer, **_: None if answer.ok else answer.close()}
-    downloader = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, hooks=hooks)
     try:
+        folder = pooch.os_cache("unmasked") / "multi30k"
+        store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=TRIES_MORE)
+        downloader = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, hooks=hooks)
         return Path(store.fetch(name, downloader=downloader))
     except (OSError, ValueError) as error:  # the network or the disk; another sum
         fix = f"try again with a network, or {OWN_FOLDER}"
-        raise OSError(f"{BASE}{name}: not downloaded ({reason(error)}); {fix}") from None
+        raise OSError(f"{BASE}{name}: not downloaded ({error}); {fix}") from None
 
 
 def import_pooch() -> Any:
@@ -142,18 +142,3 @@ def import_pooch() -> Any:
         fix = f'install it with pip install "unmasked[text]", or {OWN_FOLDER}'
         raise invalid("multi30k", "the package pooch, for the download", "none", fix) from None
     return pooch
-
-
-def reason(error: Exception) -> str:
-    """In a few words, without the layers of libraries that an error of the network comes in."""
-    if not hasattr(error, "response"):  # not of the network
-        return str(error).partition(". ")[0]
-    if error.response is not None:
-        return f"the server answered {error.response.status_code} {error.response.reason}"
-    return str(innermost(error)).rpartition("): ")[2]  # after HTTPConnection(…)
-
-
-def innermost(error: Exception) -> Exception:
-    """requests and urllib3 put what happened into `reason` or last into `args`."""
-    inner = getattr(error, "reason", None) or next(reversed(error.args), None)
-    return innermost(inner) if isinstance(inner, Exception) else error

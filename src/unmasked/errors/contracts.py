@@ -227,7 +227,8 @@ def decoder(
     check_vectors("memory", memory, config.d_model, len(x))
     check_state(state, len(self.layers), len(x))
     batch, length, _ = x.shape
-    past = 0 if state is None else state.length
+    layers = [] if state is None else state.layers  # they know their past, extended or not
+    past = max((layer.past.length for layer in layers), default=0)
     if mask is not None:
         check_mask("mask", mask, (batch, config.n_heads, length, past + length))
     if memory_mask is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import Any
 
 from torch import nn
@@ -15,12 +16,34 @@ from ..positions import LearnedPositions, SinusoidalPositions
 from ..transformer import Embedding, Transformer
 from .dropout import Dropout
 
-OURS = (
-    *(Transformer, Embedding, SinusoidalPositions, LearnedPositions, Encoder, EncoderLayer),
-    *(Decoder, DecoderLayer, Residual, MultiHeadAttention, FeedForward, Convolution, Dropout),
-)
-KINDS = {*OURS, nn.Embedding, nn.Linear, nn.LayerNorm, nn.ModuleList}
-AS_WRITTEN = {kind: dict(vars(kind)) for kind in OURS}
+# What a plain model is made of: every part's name, and the kinds of module that it may be.
+PARTS: dict[str, tuple[type, ...]] = {
+    "source_embedding": (Embedding,),
+    "target_embedding": (Embedding,),
+    "tokens": (nn.Embedding,),
+    "positions": (SinusoidalPositions, LearnedPositions),
+    "encoder": (Encoder,),
+    "decoder": (Decoder,),
+    "layers": (nn.ModuleList,),
+    "self_attention": (MultiHeadAttention,),
+    "cross_attention": (MultiHeadAttention,),
+    **dict.fromkeys(("query", "key", "value", "output", "generator"), (nn.Linear,)),
+    "feed_forward": (FeedForward,),
+    "expand": (nn.Linear, Convolution),
+    "contract": (nn.Linear, Convolution),
+    "attention_residual": (Residual,),
+    "self_residual": (Residual,),
+    "cross_residual": (Residual,),
+    "feed_forward_residual": (Residual,),
+    "norm": (nn.LayerNorm, type(None)),
+    "dropout": (Dropout,),
+}
+LAYERS = EncoderLayer, DecoderLayer  # their names are numbers
+KINDS = {Transformer, *LAYERS}.union(*PARTS.values()) - {type(None)}
+METHODS = {
+    kind: {name: getattr(kind, name) for name in dir(kind) if isfunction(getattr(kind, name))}
+    for kind in KINDS
+}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -28,35 +51,45 @@ def is_plain(model: nn.Module) -> bool:
     """Whether reading the weights of a model is enough to compute what it computes.
 
     All parts are of our exact classes, as they were written; nobody hooks into them or has replaced
-    a method; and all layers have the same heads, activation, norm and pattern of biases. For
-    anything else, calling its modules is the only right way.
+    a part or a method; and all layers have the same heads, activation, norm and pattern of biases.
+    For anything else, calling its modules is the only right way.
     """
     if any(getattr(hooks, f"_global{name}") for name in HOOKS):
         return False
-    if any(vars(kind).get(name) is not value
-           for kind, written in AS_WRITTEN.items()
-           for name, value in written.items() if callable(value)):  # fmt: skip
+    if any(getattr(kind, name, None) is not method
+           for kind, written in METHODS.items() for name, method in written.items()):  # fmt: skip
         return False
     modules = list(model.modules())
+    if not all(map(is_untouched, modules)):
+        return False
     styles = {style(module) for module in modules}
-    return all(map(is_untouched, modules)) and len(styles) == len({kind for kind, *_ in styles})
+    return len(styles) == len({kind for kind, *_ in styles})
 
 
-def is_untouched(module: nn.Module) -> bool:
-    """Of a known kind, without hooks, and without a method of its own."""
+def is_untouched(module: Any) -> bool:
+    """Of a known kind, with the parts of that kind, no hooks, and no method of its own."""
     kind = type(module)
-    return (
-        kind in KINDS
-        and not any(getattr(module, name) for name in HOOKS)
-        and not any(callable(getattr(kind, name, None)) for name in vars(module))
-    )
+    if kind not in KINDS or any(getattr(module, name) for name in HOOKS):
+        return False
+    if not METHODS[kind].keys().isdisjoint(vars(module)):
+        return False
+    if kind is MultiHeadAttention and not is_whole(module):
+        return False
+    parts = module._modules.items()
+    return all(type(part) in PARTS.get(name, LAYERS) for name, part in parts)
+
+
+def is_whole(module: MultiHeadAttention) -> bool:
+    """Whether its four matrices are [D, D], and all of them have a bias or none has."""
+    parts = [part for part in module.children() if isinstance(part, nn.Linear)]
+    square = all(part.weight.shape == (module.d_model, module.d_model) for part in parts)
+    return square and len({part.bias is None for part in parts}) == 1
 
 
 def style(module: Any) -> tuple[object, ...]:
     """What has to be the same in all modules of a kind."""
     if isinstance(module, MultiHeadAttention):
-        parts = module.query, module.key, module.value, module.output
-        return MultiHeadAttention, module.n_heads, *(part.bias is None for part in parts)
+        return MultiHeadAttention, module.n_heads, module.query.bias is None
     if isinstance(module, FeedForward):
         return FeedForward, module.activation, type(module.expand), type(module.contract)
     if isinstance(module, Residual):

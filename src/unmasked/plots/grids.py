@@ -29,6 +29,8 @@ from .picture import (
     panels,
 )
 
+# --- Matrices ---------------------------------------------------------------------------------
+
 
 def matrices(
     matrices: Mapping[str, Tensor | np.ndarray],
@@ -51,14 +53,14 @@ def matrices(
     with rc_context(STYLE):
         figure, axes = panels(1, len(arrays), height)
         for (title, array), axis in zip(arrays.items(), axes[0], strict=True):
-            low, high = _scale(array if numbers else everything, signed)
+            low, high = limits(array if numbers else everything, signed)
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
             dress(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
             if numbers:
-                _write_numbers(axis, array, low, high, signed)
-            least, most = _scale(array, signed=False)
+                write_numbers(axis, array, low, high, signed)
+            least, most = limits(array, signed=False)
             words.append(
                 f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
                 f"values from {number(least)} to {number(most)}"
@@ -68,7 +70,7 @@ def matrices(
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
 
 
-def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
+def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     """The lowest and highest value that is not infinite; as far from zero, if signed."""
     finite = values[np.isfinite(values)]
     if not finite.size:
@@ -78,13 +80,15 @@ def _scale(values: np.ndarray, signed: bool) -> tuple[float, float]:
     return (-far, far) if signed else (low, high)
 
 
-def _write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
+def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
     for (row, column), value in np.ndenumerate(array):
         strength = abs(value) / (high or 1) if signed else (value - low) / ((high - low) or 1)
         colour = "white" if np.isfinite(value) and strength > 0.6 else INK
         text = f"{value:.2f}" if np.isfinite(value) else str(value).replace("inf", "∞")
         axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=8.5)
 
+
+# --- Masks ------------------------------------------------------------------------------------
 
 MAY, PADDED, FUTURE, OTHER = "may attend", "hidden: padding", "hidden: the future", "hidden"
 FILL = {MAY: "#14639c", PADDED: "#f3cf94", FUTURE: "#d9dee4", OTHER: "#eef0f2"}
@@ -93,7 +97,7 @@ HATCH = {MAY: "", PADDED: "////", FUTURE: "....", OTHER: ""}
 
 def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
     """Masks side by side: each row a query, each column a key that it may attend to or not."""
-    return _mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
+    return mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
 
 
 def batch_masks(
@@ -105,7 +109,7 @@ def batch_masks(
     cross: Tensor,
 ) -> Picture:
     """The three masks of a Transformer: a row for each sentence, with its words on the axes."""
-    return _mask_grid(
+    return mask_grid(
         [
             [
                 ("encoder", encoder[i], read, read),
@@ -117,7 +121,7 @@ def batch_masks(
     )
 
 
-def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
+def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
     words, met = [], {MAY}
     with rc_context(STYLE):
         figure, axes = panels(len(grid), len(grid[0]), height=2.4)
@@ -126,8 +130,8 @@ def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                 allowed = matrix(title, mask).astype(bool)
                 if len(allowed) == 1 and queries is not None:  # one row serves every query
                     allowed = allowed.repeat(len(queries), axis=0)
-                reasons = _reasons(allowed, labels("keys", keys, allowed.shape[1]))
-                _draw_mask(axis, reasons)
+                reasons = reasons_of(allowed, labels("keys", keys, allowed.shape[1]))
+                draw_mask(axis, reasons)
                 first, last = places[0] is axis, line is grid[-1]
                 dress(
                     axis,
@@ -140,7 +144,7 @@ def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                 hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
                 met.update(reasons.flat)
                 words.append(
-                    f"{title}, {_named(queries, 'queries')} over {_named(keys, 'keys')}: "
+                    f"{title}, {named(queries, 'queries')} over {named(keys, 'keys')}: "
                     f"{allowed.sum()} of {allowed.size} pairs may attend"
                     + "".join(f", {entry}" for entry in hidden)
                 )
@@ -150,11 +154,11 @@ def _mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
     return Picture(figure, f"Masks drawn as grids. {'; '.join(words)}.")
 
 
-def _named(words: Labels, otherwise: str) -> str:
+def named(words: Labels, otherwise: str) -> str:
     return f"“{' '.join(words)}”" if words else otherwise
 
 
-def _reasons(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
+def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
     """Why each pair is as it is: the key is padding, or comes after the query, or neither."""
     row, column = np.indices(allowed.shape)
     padded = np.array([key == PAD for key in keys])[column]
@@ -162,13 +166,16 @@ def _reasons(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
     return np.where(allowed, MAY, hidden)
 
 
-def _draw_mask(axis: Axes, reasons: np.ndarray) -> None:
+def draw_mask(axis: Axes, reasons: np.ndarray) -> None:
     for (row, column), reason in np.ndenumerate(reasons):
         corner = (column - 0.5, row - 0.5)
         fill, hatch = FILL[reason], HATCH[reason]
         axis.add_patch(Rectangle(corner, 1, 1, facecolor=fill, hatch=hatch, edgecolor="white"))
     height, width = reasons.shape
     axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+
+
+# --- Attention maps ---------------------------------------------------------------------------
 
 
 def attention_maps(
@@ -185,7 +192,7 @@ def attention_maps(
     `marked` pairs (query, key) get a frame.
     """
     grid = [(title, map_, queries, keys) for title, map_ in maps.items()]
-    return _map_grid(grid, per_row, marked)
+    return map_grid(grid, per_row, marked)
 
 
 def sentence_maps(
@@ -197,7 +204,7 @@ def sentence_maps(
     cross: Tensor,
 ) -> Picture:
     """The three attentions of one sentence side by side: within the source, the target, across."""
-    return _map_grid(
+    return map_grid(
         [
             ("encoder", encoder, source, source),
             ("decoder", decoder, target, target),
@@ -207,7 +214,7 @@ def sentence_maps(
     )
 
 
-def _map_grid(
+def map_grid(
     grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]],
     per_row: int,
     marked: Collection[tuple[int, int]] = (),

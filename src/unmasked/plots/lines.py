@@ -87,7 +87,7 @@ def curves(
         axis.set_xscale("log" if log_x else "linear")
         axis.set_yscale("log" if log_y else "linear")
         axis.spines[["top", "right"]].set_visible(False)
-        axis.margins(x=0.01, y=0.15 if mark else 0.05)  # room for what the mark says
+        axis.margins(x=0.01, y=0.15 if mark else 0.05)  # space for what the mark says
         in_a_row = 4 if sum(map(len, lines)) < 60 else 2
         figure.legend(loc="outside lower center", ncols=min(in_a_row, len(lines)))
     heading = f"{title}. " if title else ""

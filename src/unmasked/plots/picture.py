@@ -20,6 +20,7 @@ PAD = "<pad>"  # the word that stands for padding: its label is grey, what it hi
 INK, GREY = "#20262d", "#6b737c"
 COLOURS = ["#14639c", "#d1661a", "#2a8a57", "#8c4aa8", "#b0303c", "#5b6570"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
+MARKERS = "os^Dvx"  # like the dashes: who cannot tell the colours apart can tell these
 STRONG = LinearSegmentedColormap.from_list("strong", ["#f7f9fb", "#7fb2d8", "#0d4a78"])
 SIGNED = LinearSegmentedColormap.from_list("signed", ["#a8480f", "#f8f8f6", "#0d4a78"])
 WIDTH = 6.8  # inches: at 144 dots an inch, sharp in the page's column

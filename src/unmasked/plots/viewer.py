@@ -58,7 +58,7 @@ def attention_view(
         f"decoder, {maps.cross[0].shape[-3]} heads, source “{' '.join(source_tokens)}”, "
         f"target “{' '.join(target_tokens)}”."
     )
-    page = files("unmasked").joinpath("viewer.html").read_text(encoding="utf-8")
+    page = files("unmasked.plots").joinpath("viewer.html").read_text(encoding="utf-8")
     page = page.replace("@ID@", hashlib.sha256(text.encode()).hexdigest()[:8])
     page = page.replace("@WORDS@", html.escape(words_said)).replace("@DATA@", text)
     return View(page, words_said)

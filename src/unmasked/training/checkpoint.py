@@ -20,13 +20,12 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ..errors import invalid
-from ..storage import digest, flush, read_tensors, write_tensors
+from ..storage import UNFINISHED, digest, flush, read_tensors, write_tensors
 
 FORMAT = "unmasked checkpoint 1"
 STATE = "state.json"
 KEPT = 2  # the newest; the others are deleted
 NAME = re.compile("step-([0-9]{8,})")
-UNFINISHED = ".unfinished-"
 
 
 class Checkpoint(NamedTuple):

@@ -1,4 +1,4 @@
-"""Checks for the book's exercises: `check("masks 1", your_answer)` says whether it is right."""
+"""Checks for the book's exercises: `check_answer("masks 1", yours)` says whether it is right."""
 
 from __future__ import annotations
 

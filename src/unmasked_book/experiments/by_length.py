@@ -59,13 +59,13 @@ def measure(
 
     Each step has as many words, in fewer, longer rows.
     """
-    where, before = torch.device(device), torch.get_num_threads()
+    chosen, before = torch.device(device), torch.get_num_threads()
     try:
         for workers, length, kind in product(threads, lengths, MODELS):
             torch.set_num_threads(workers)
-            model = make(kind, max(lengths)).to(where)
+            model = make(kind, max(lengths)).to(chosen)
             rows = max(1, tokens // length)
-            took = seconds(step(model, rows, length, where), where, rounds)
+            took = seconds(step(model, rows, length, chosen), chosen, rounds)
             yield {"threads": workers, "length": length, "rows": rows, "model": kind,
                    "parameters": count_parameters(model), "seconds": took}  # fmt: skip
     finally:

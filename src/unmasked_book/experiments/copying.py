@@ -51,8 +51,8 @@ def trial(
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=tokens,
                     smoothing=0.0, seed=seed)  # fmt: skip
     learn(model, letters(steps * tokens // (length + 1), length, seed), recipe)
-    surprise, right = score(model, letters(200, length, seed + 10_000))
-    return {"surprise": surprise, "right": right}
+    cross_entropy, right = score(model, letters(200, length, seed + 10_000))
+    return {"surprise": cross_entropy, "right": right}
 
 
 def measure(

@@ -19,6 +19,8 @@ from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 
 from ..examples import encode_words, random_words
 
+# --- Training and measuring -------------------------------------------------------------------
+
 
 def learn(
     model: nn.Module,
@@ -62,24 +64,24 @@ def label_cross_entropy(
 
 
 class Score(NamedTuple):
-    surprise: float  # nats a label
+    cross_entropy: float  # nats a label
     right: float  # share of the labels that are the model's first choice, given those before
 
 
 def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
     """How well a model foresees each label of a corpus, given those before it."""
     device = next(model.parameters()).device
-    surprise, right = 0.0, 0.0
+    nats, right = 0.0, 0.0
     with evaluating(model):
         for numbers in corpus.epoch(0, tokens, 0):
             source, target = (x.to(device) for x in corpus.batch(numbers))
             inputs, labels = teacher_forcing(target)
             real = labels != PADDING
             logits = model(source, inputs)[real]
-            surprise += smoothed_cross_entropy(logits, labels[real], 0.0).sum().item()
+            nats += smoothed_cross_entropy(logits, labels[real], 0.0).sum().item()
             right += (logits.argmax(-1) == labels[real]).sum().item()
     count = corpus.labels(range(len(corpus)))
-    return Score(surprise / count, right / count)
+    return Score(nats / count, right / count)
 
 
 def share_exact(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> float:
@@ -89,9 +91,8 @@ def share_exact(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> float:
     with evaluating(model):
         for numbers in corpus.epoch(0, tokens, 0):
             source, target = (x.to(device) for x in corpus.batch(numbers))
-            right += (
-                (written(model, source, target.shape[1] - 1) == target[:, 1:]).all(-1).sum().item()
-            )
+            found = written(model, source, target.shape[1] - 1)
+            right += (found == target[:, 1:]).all(-1).sum().item()
     return right / len(corpus)
 
 
@@ -106,6 +107,8 @@ def written(model: nn.Module, source: Tensor, length: int) -> Tensor:
     return target[:, 1:]
 
 
+# --- Sentences --------------------------------------------------------------------------------
+
 SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
 FITS: Mapping[str, Callable[[int], bool]] = {
     SHORT: lambda words: words <= 5,
@@ -117,7 +120,10 @@ POOL = 2000  # at least so many, so that few words of the tested sentences are m
 
 
 class Sentences:
-    """All different; the vocabulary is that of the pool that trainings draw from."""
+    """The phrasebook's, of one kind, all different: a pool for training, and others to test with.
+
+    The vocabulary is that of the pool that trainings draw from.
+    """
 
     def __init__(self, kind: str, most: int) -> None:
         check_choice("kind", kind, tuple(FITS))
@@ -143,8 +149,11 @@ class Sentences:
         return Corpus(source, target)
 
 
+# --- Words to spell ---------------------------------------------------------------------------
+
+
 def spelling_corpus(count: int, shortest: int = 3, longest: int = 9, *, seed: int = 0) -> Corpus:
-    """The same words for the same seed."""
+    """Words to be spelled backwards, the same for the same seed."""
     draws = torch.Generator().manual_seed(seed)
     source, target = encode_words(random_words(count, shortest, longest, draws))
     kept = [

@@ -66,8 +66,8 @@ def trial(kind: str, width: int, seed: int, rate: float, *, steps: int) -> dict[
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     learn(model, spelling_corpus(20 * steps, seed=seed), recipe)
-    surprise, right = score(model, spelling_corpus(500, seed=seed + 10_000))
-    return {"surprise": surprise, "right": right}
+    cross_entropy, right = score(model, spelling_corpus(500, seed=seed + 10_000))
+    return {"surprise": cross_entropy, "right": right}
 
 
 def measure(

@@ -59,11 +59,11 @@ def trial(
     best, kept = [float("inf")], {}
 
     def watch() -> float:
-        surprise = score(model, sentences.validation).surprise
-        if surprise < best[0]:
-            best[0] = surprise
+        cross_entropy = score(model, sentences.validation).cross_entropy
+        if cross_entropy < best[0]:
+            best[0] = cross_entropy
             kept.update(copy.deepcopy(model.state_dict()))
-        return surprise
+        return cross_entropy
 
     recipe = Recipe(
         steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=640, smoothing=0.0, seed=seed
@@ -71,8 +71,8 @@ def trial(
     every = max(1, steps // 12)
     seen = learn(model, sentences.training(size, seed), recipe, watch=watch, every=every)
     model.load_state_dict(kept)
-    surprise, right = score(model, sentences.test)
-    return {"validation": best[0], "surprise": surprise, "right": right,
+    cross_entropy, right = score(model, sentences.test)
+    return {"validation": best[0], "surprise": cross_entropy, "right": right,
             "exact": share_exact(model, sentences.test),
             "step": min(steps, every * (seen.index(best[0]) + 1))}  # fmt: skip
 

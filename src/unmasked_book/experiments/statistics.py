@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib import rc_context
 
 from unmasked.errors import invalid
-from unmasked.plots.picture import COLOURS, DASHES, STYLE, Picture, panels
+from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, panels
 
-from ..machines import MARKERS
+# --- Intervals --------------------------------------------------------------------------------
 
 # Student's t for 95 %, by the number of values: where 19 of 20 intervals hold the true mean,
 # if the values are spread about it like a normal distribution.
@@ -51,6 +51,8 @@ def above(a: Sequence[float], b: Sequence[float]) -> bool:
     return difference(a, b).low > 0
 
 
+# --- Rows -------------------------------------------------------------------------------------
+
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -73,11 +75,13 @@ def options(rows: Rows, name: str) -> list[Any]:
     return list(dict.fromkeys(each[name] for each in rows))
 
 
+# --- Drawn ------------------------------------------------------------------------------------
+
 Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed
 
 
 def intervals(
-    panels_: Mapping[str, Mapping[str, Runs]],
+    titled: Mapping[str, Mapping[str, Runs]],
     x: Sequence[str | float],
     *,
     xlabel: str,
@@ -88,8 +92,8 @@ def intervals(
     """Panels side by side, each with lines over the same places; bars show 95 % intervals."""
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
-        figure, [axes] = panels(1, len(panels_), height)
-        for (title, lines), axis in zip(panels_.items(), axes, strict=True):
+        figure, [axes] = panels(1, len(titled), height)
+        for (title, lines), axis in zip(titled.items(), axes, strict=True):
             for i, (name, runs) in enumerate(lines.items()):
                 if len(runs) != len(x):
                     fix = "give a list of runs for each place"

@@ -35,8 +35,9 @@ def trial(
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     learn(model, sentences.training(PAIRS, seed), recipe)
-    surprise, right = score(model, sentences.test)
-    return {"surprise": surprise, "right": right, "exact": share_exact(model, sentences.test)}
+    cross_entropy, right = score(model, sentences.test)
+    exact = share_exact(model, sentences.test)
+    return {"surprise": cross_entropy, "right": right, "exact": exact}
 
 
 def make(change: Mapping[str, Any], sentences: Sentences, seed: int) -> Transformer:

@@ -25,8 +25,8 @@ def trial(
     model = speller(seed=seed, n_layers=layers, norm=norm)
     recipe = Recipe(steps=steps, rate=rate, warmup=warmup, tokens=640, smoothing=0.0, seed=seed)
     learn(model, spelling_corpus(20 * steps, seed=seed), recipe)
-    surprise, right = score(model, spelling_corpus(500, seed=seed + 10_000))
-    return {"surprise": surprise, "right": right}
+    cross_entropy, right = score(model, spelling_corpus(500, seed=seed + 10_000))
+    return {"surprise": cross_entropy, "right": right}
 
 
 def measure(

@@ -8,7 +8,7 @@ from typing import Any
 
 from unmasked.errors import check_choice
 
-RECORDS = Path(__file__).parent / "results"  # benchmarks/results is another name for it
+RECORDS = Path(__file__).parent  # tables and pictures of the runs stand beside them
 
 
 def recorded_names() -> list[str]:

@@ -6,14 +6,14 @@ import sys
 import pytest
 import torch
 
-from unmasked import loss, shipped
+from unmasked import loss
 from unmasked.cli import evaluate, main
 from unmasked.data import sources
 from unmasked.data.sources import directed, load_data
 from unmasked.data.vocabulary import Subwords
 from unmasked.evaluation import bleu
 from unmasked.storage import read_tensors
-from unmasked.translator import CONFIG, TOKENIZER, WEIGHTS, Translator
+from unmasked.translator import CONFIG, MODELS, Translator, files_of, weights_file
 from unmasked_book.captions import CAPTIONS
 
 PAIRS = [(caption.german, caption.english) for caption in CAPTIONS]
@@ -88,8 +88,9 @@ def test_a_model_in_subwords_comes_back_from_its_folder(tmp_path, call):
     short = {"recipe": {"data": {"name": "multi30k"}}}  # its defaults
     assert Translator(made.model, made.source, made.target, short).languages == ("de", "en")
     made.save(tmp_path / "half", dtype=torch.float16)
-    half = read_tensors(tmp_path / "half" / WEIGHTS)
-    for name, tensor in read_tensors(tmp_path / "run" / WEIGHTS).items():
+    half, whole = (read_tensors(weights_file(tmp_path / name)) for name in ("half", "run"))
+    assert half.keys() == whole.keys()
+    for name, tensor in whole.items():
         assert half[name].dtype == torch.float16
         assert torch.equal(half[name], tensor.half())
     again = Translator.load(tmp_path / "half")
@@ -104,17 +105,21 @@ def test_two_trainings_with_a_seed_give_the_same_weights(tmp_path, call, monkeyp
     monkeypatch.setattr(loss, "MANY", 0)
     for name in ("one", "two"):
         train(call, tmp_path / name)
-    files = [(tmp_path / name / WEIGHTS).read_bytes() for name in ("one", "two")]
-    assert files[0] == files[1]
+    first, second = (weights_file(tmp_path / name).read_bytes() for name in ("one", "two"))
+    assert first == second
 
 
-@pytest.mark.parametrize("name", [CONFIG, TOKENIZER, WEIGHTS])
-def test_a_folder_with_a_damaged_file_is_refused(tmp_path, call, name):
+def test_a_folder_with_a_damaged_file_is_refused(tmp_path, call):
     train(call, tmp_path / "run")
-    path = tmp_path / "run" / name
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="its files are damaged or of another version"):
-        Translator.load(tmp_path / "run")
+    files = [tmp_path / "run" / CONFIG, *files_of(tmp_path / "run")]
+    assert {file.name.split("-")[0] for file in files} == {CONFIG, "model", "tokenizer"}
+    for path in files:
+        right = path.read_bytes()
+        path.write_bytes(right[:-20])
+        with pytest.raises(ValueError, match="its files are damaged or of another version"):
+            Translator.load(tmp_path / "run")
+        path.write_bytes(right)
+    assert Translator.load(tmp_path / "run").languages == ("en", "de")
 
 
 def test_two_different_vocabularies_of_subwords_are_not_kept(tmp_path, call):
@@ -161,7 +166,7 @@ def test_the_published_score_stands_beside_the_one_that_was_found(tmp_path, call
 
 
 def test_captions_are_not_for_a_model_of_the_phrasebook(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate, "load", lambda _: Translator.load(shipped.MODELS / "en-de"))
+    monkeypatch.setattr(evaluate, "load", lambda _: Translator.load(MODELS / "en-de"))
     monkeypatch.setattr(Translator, "languages", None)
     with pytest.raises(
         ValueError, match=r"^--test: expected phrasebook, for a model of it, got val"

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,14 +17,14 @@ import pytest
 import torch
 
 from helpers import small_config
-from unmasked import Transformer, TransformerConfig, __version__, commands
-from unmasked.cli import evaluate, info, main, options, train, translate
+from unmasked import Transformer, TransformerConfig, __version__
+from unmasked.cli import COMMANDS, evaluate, info, main, options, train, translate
 from unmasked.data.sources import phrasebook_test
 from unmasked.data.vocabulary import Words
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
-from unmasked.training.trainer import Run
-from unmasked.translator import CONFIG, WEIGHTS, Translator
+from unmasked.training.trainer import Trainer
+from unmasked.translator import CONFIG, Translator, weights_file
 
 TINY = """
 [data]
@@ -39,11 +40,8 @@ dropout = 0.0
 steps = 10
 tokens = 60
 warmup = 2
-[train]
-quiet = true
-device = "cpu"
-every = 5
 """
+QUIETLY = ["--quiet", "--device", "cpu", "--every", "5"]
 PRESETS = ("multi30k-de-en", "multi30k-en-de", "phrasebook")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
 
@@ -84,7 +82,7 @@ def run(tmp_path_factory):
     (folder / "tiny.toml").write_text(TINY)
     with pytest.MonkeyPatch.context() as patch:
         words = ["train", "--config", str(folder / "tiny.toml"), "--out", str(folder / "run")]
-        patch.setattr(sys, "argv", ["unmasked", *words])
+        patch.setattr(sys, "argv", ["unmasked", *words, *QUIETLY])
         main()
     return folder / "run"
 
@@ -106,7 +104,7 @@ def module(*words, stdin=b"", **changes):
 def test_the_help_names_every_command(command):
     found = command("--help")
     assert found.status == 0
-    for name, told in commands.COMMANDS.items():
+    for name, told in COMMANDS.items():
         assert re.search(rf"^  {name} +{told.__doc__.split(' ')[0]} ", found.out, re.MULTILINE)
     assert "example:\n  python -m unmasked train --help" in found.out
 
@@ -115,7 +113,7 @@ def test_the_version(command):
     assert command("--version").out == f"unmasked {__version__}\n"
 
 
-@pytest.mark.parametrize("name", ["", *commands.COMMANDS])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_fits_a_terminal_and_shows_examples_that_exist(command, monkeypatch, name):
     monkeypatch.setenv("COLUMNS", "80")
     found = command(*name.split(), "--help")
@@ -125,8 +123,18 @@ def test_help_fits_a_terminal_and_shows_examples_that_exist(command, monkeypatch
     assert f"python -m unmasked {name}".strip() in example
     for option in re.findall(r"--[a-z-]+", example.replace("--nproc-per-node", "")):
         assert option in usage
-    if name:
-        assert "--config FILE" in usage
+    assert ("--config FILE" in usage) == (name == "train")
+
+
+@pytest.mark.parametrize("line", train.EXAMPLE.split("\n\n")[0].splitlines())
+def test_the_examples_of_train_are_understood(command, tmp_path, monkeypatch, line):
+    """Up to the training itself."""
+    asked = []
+    (tmp_path / "my.toml").write_text(textwrap.dedent(train.EXAMPLE.split("my.toml:\n")[1]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(train, "load_data", lambda **data: asked.append(data) or exit(7))
+    found = command("train", *shlex.split(line.partition(" train ")[2]))
+    assert (found.status, asked) == (7, [{"name": "phrasebook", "count": 40_000}])
 
 
 def test_the_file_in_the_help_of_train_is_a_recipe(tmp_path):
@@ -138,7 +146,6 @@ def test_the_file_in_the_help_of_train_is_a_recipe(tmp_path):
     assert train.build(Recipe, "training", recipe["training"]).steps == 1200
     sizes = {"source_vocab": 9, "target_vocab": 9}
     assert train.build(TransformerConfig, "model", recipe["model"] | sizes).d_model == 64
-    assert options.read_toml(path)["train"] == {"out": "runs/mine"}
 
 
 def test_every_preset_is_a_whole_recipe():
@@ -164,7 +171,7 @@ def test_what_is_no_command_or_option_is_said_with_the_usage(command, words):
 
 
 def test_training_says_what_it_does_and_leaves_a_model_with_its_history(command, recipe, tmp_path):
-    found = command("train", "--config", recipe, "--out", tmp_path / "new" / "run")
+    found = command("train", "--config", recipe, "--out", tmp_path / "new" / "run", *QUIETLY)
     assert found.status == 0
     assert found.err == ""
     first, *table, last = found.out.splitlines()
@@ -172,7 +179,7 @@ def test_training_says_what_it_does_and_leaves_a_model_with_its_history(command,
     assert [line.split()[0] for line in table] == ["step", "5", "10"]
     folder = tmp_path / "new" / "run"
     assert last == f'the model is in {folder}: python -m unmasked info "{folder}"'
-    names = ["checkpoints", CONFIG, "history.csv", WEIGHTS]
+    names = ["checkpoints", CONFIG, "history.csv", weights_file(folder).name]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert (folder / "history.csv").read_text().startswith("step,loss,norm,rate,seconds\n5,")
     about = Translator.load(folder).about
@@ -183,60 +190,60 @@ def test_training_says_what_it_does_and_leaves_a_model_with_its_history(command,
 
 def test_the_same_seed_gives_the_same_file_and_another_seed_another(command, recipe, run, tmp_path):
     for out, seed in (("same", 0), ("other", 1)):
-        command(
-            "train", "--config", recipe, "--out", tmp_path / out, "--set", f"training.seed={seed}"
-        )
-    first = (run / WEIGHTS).read_bytes()
-    assert (tmp_path / "same" / WEIGHTS).read_bytes() == first
-    assert (tmp_path / "other" / WEIGHTS).read_bytes() != first
+        words = ["--config", recipe, "--out", tmp_path / out, "--set", f"training.seed={seed}"]
+        assert command("train", *words, *QUIETLY).status == 0
+    first = weights_file(run).read_bytes()
+    assert weights_file(tmp_path / "same").read_bytes() == first
+    assert weights_file(tmp_path / "other").read_bytes() != first
 
 
 def test_a_stopped_training_goes_on_and_ends_with_the_same_file(
     command, recipe, run, tmp_path, monkeypatch
 ):
     words = ["train", "--config", recipe, "--out", tmp_path, "--checkpoint-every", 4, "--resume"]
-    advance = Run.advance
+    words += QUIETLY
+    advance = Trainer.advance
 
     def stop(self):
         if self.step == 6:
             raise KeyboardInterrupt
         advance(self)
 
-    monkeypatch.setattr(Run, "advance", stop)
+    monkeypatch.setattr(Trainer, "advance", stop)
     found = command(*words)
     assert found.status == 130
     assert "1 process on cpu, with nothing to resume\n" in found.out
     assert found.err == (
         "\npython -m unmasked train: stopped; --resume goes on from the last checkpoint\n"
     )
-    monkeypatch.setattr(Run, "advance", advance)
+    monkeypatch.setattr(Trainer, "advance", advance)
     found = command(*words)
     assert found.status == 0
     assert "1 process on cpu, from step-00000004\n" in found.out
-    assert (tmp_path / WEIGHTS).read_bytes() == (run / WEIGHTS).read_bytes()
+    assert weights_file(tmp_path).read_bytes() == weights_file(run).read_bytes()
 
 
 def test_a_folder_that_holds_a_model_is_not_overwritten(command, recipe, tmp_path):
-    words = ["train", "--config", recipe, "--out", tmp_path, "--set", "training.steps=1"]
+    words = ["train", "--config", recipe, "--out", tmp_path, "--set", "training.steps=1", *QUIETLY]
     assert command(*words).status == 0
-    before = (tmp_path / WEIGHTS).read_bytes()
-    expected = f"--out: expected a folder without a training in it, got {tmp_path}; "
+    before = weights_file(tmp_path).read_bytes()
     found = command(*words, "--set", "training.seed=1")
     assert (found.status, found.out) == (1, "")
-    fix = "--resume goes on; else choose another folder"
-    assert found.err == f"python -m unmasked train: {expected}{fix}\n"
+    assert "--out: expected a folder without a training in it, got" in found.err
+    assert "; --resume goes on; else choose another folder" in found.err
     shutil.rmtree(tmp_path / "checkpoints")
     for more in ([], ["--resume"]):
         found = command(*words, "--set", "training.seed=1", *more)
-        assert found.err == f"python -m unmasked train: {expected}choose another folder\n"
-    assert (tmp_path / WEIGHTS).read_bytes() == before
+        assert found.status == 1
+        assert found.err.endswith(f"got {tmp_path}; choose another folder\n")
+    assert weights_file(tmp_path).read_bytes() == before
 
 
 def test_settings_come_from_the_preset_then_the_file_then_the_command_line(tmp_path):
     path = tmp_path / "my.toml"
     path.write_text('[model]\nd_ff = 32\n[training]\nrate = "none"\nschedule = "paper"\nseed = 1\n')
     given = SimpleNamespace(
-        preset="phrasebook", config=path, set=[options.assignment("training.seed=2")]
+        preset="phrasebook", config=path, set=[train.assignment("training.seed=2")]
     )
     recipe = train.tables(given)
     assert recipe["model"]["d_ff"] == 32
@@ -251,7 +258,7 @@ def test_settings_come_from_the_preset_then_the_file_then_the_command_line(tmp_p
     [("5", 5), ("1e-3", 1e-3), ("pre", "pre"), ('"a=b"', "a=b"), ("true", True), ("", "")],
 )
 def test_an_assignment_is_read_as_toml_else_as_text(text, value):
-    assert options.assignment(f"model.key={text}") == ("model", "key", value)
+    assert train.assignment(f"model.key={text}") == ("model", "key", value)
 
 
 def test_options_reach_the_training(command, recipe, tmp_path, monkeypatch):
@@ -262,8 +269,8 @@ def test_options_reach_the_training(command, recipe, tmp_path, monkeypatch):
         raise FloatingPointError("the loss is nan")
 
     monkeypatch.setattr(train, "train", stop)
-    words = ["train", "--config", recipe, "--out", tmp_path]
-    found = command(*words, "--tensorboard", "--no-quiet", "--every", 7, "--checkpoint-every", 8)
+    words = ["train", "--config", recipe, "--out", tmp_path, "--device", "cpu"]
+    found = command(*words, "--tensorboard", "--every", 7, "--checkpoint-every", 8)
     assert (found.status, found.err) == (1, "python -m unmasked train: the loss is nan\n")
     assert given == {
         "watch": None,  # the phrasebook has nothing to validate on
@@ -275,8 +282,9 @@ def test_options_reach_the_training(command, recipe, tmp_path, monkeypatch):
         "progress": True,
         "tensorboard_folder": tmp_path / "tensorboard",
     }
-    command(*words)
-    assert (given["progress"], given["every"], given["tensorboard_folder"]) == (False, 5, None)
+    command(*words, "--quiet", "--resume")
+    assert (given["progress"], given["every"], given["checkpoint_every"]) == (False, 50, 500)
+    assert (given["resume"], given["tensorboard_folder"]) == (True, None)
 
 
 def test_a_path_that_is_not_utf_8_is_kept_as_it_can_be():
@@ -291,7 +299,7 @@ def test_another_process_than_the_first_is_silent(command, recipe, tmp_path, mon
 
     monkeypatch.setattr(train, "processes", second)
     monkeypatch.setattr(train, "train", lambda *_, **__: None)
-    found = command("train", "--config", recipe, "--out", tmp_path / "run")
+    found = command("train", "--config", recipe, "--out", tmp_path / "run", *QUIETLY)
     assert (found.status, found.out, found.err) == (0, "", "")
     assert not list((tmp_path / "run").iterdir())
 
@@ -299,9 +307,8 @@ def test_another_process_than_the_first_is_silent(command, recipe, tmp_path, mon
 def test_two_processes_train_what_one_does_and_only_the_first_writes(recipe, run, tmp_path):
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words = ["-m", "unmasked", "train", "--config", str(recipe), "--out", str(tmp_path / "two")]
-    found = subprocess.run(
-        [*launch, "--nproc-per-node", "2", *words], env=ENVIRONMENT, capture_output=True, text=True
-    )
+    call = [*launch, "--nproc-per-node", "2", *words, *QUIETLY]
+    found = subprocess.run(call, env=ENVIRONMENT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("2 processes on cpu") == found.stdout.count("the model is in") == 1
     assert len(found.stdout.splitlines()) == 5
@@ -419,7 +426,7 @@ def test_a_model_without_mistakes_has_them_all(command, tmp_path, monkeypatch):
 def test_info_says_what_the_folder_holds(command, run):
     found = command("info", run)
     assert found.status == 0
-    made, size = Translator.load(run), (run / WEIGHTS).stat().st_size
+    made, size = Translator.load(run), weights_file(run).stat().st_size
     first, second, *rest = found.out.splitlines()
     assert first == f"{run}: {made.model.count_parameters():,} parameters, {size:,} bytes"
     assert second == f"vocabulary: {len(made.source)} source, {len(made.target)} target"
@@ -432,153 +439,110 @@ def test_info_for_programs(command, run):
     found = json.loads(command("info", run, "--json").out)
     assert found["config"]["n_heads"] == 2
     assert found["about"]["recipe"]["data"] == {"name": "phrasebook", "count": 150}
-    assert found["bytes"] == (run / WEIGHTS).stat().st_size
-
-
-# --- A file instead of options ----------------------------------------------------------------
-
-
-def test_a_file_holds_options_and_the_command_line_overrules_it(command, run, tmp_path):
-    one, two = known_words(run, 2)
-    path = tmp_path / "my.toml"
-    table = {"model": str(run), "sentences": [one, two], "length-penalty": 1, "beam": 2}
-    rows = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-    text = "\n".join(["[translate]", *rows, "[info]", f'model = "{run}"', "json = true", ""])
-    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    made = Translator.load(run)
-    found = command("translate", "--config", path)
-    expected = made.translate([one, two], beam_size=2, length_penalty=1.0)
-    assert found.out.splitlines() == expected
-    found = command("translate", "--beam", 1, "--config", path, two)
-    assert found.out.splitlines() == made.translate([two])
-    assert json.loads(command("info", "--config", path).out)["config"]["d_model"] == 8
-    assert command("info", "--config", path, "--no-json").out.startswith(f"{run}: ")
-
-
-def test_a_file_holds_a_whole_training(command, tmp_path):
-    path = tmp_path / "my.toml"
-    more = f'out = "{tmp_path / "run"}"\nset = ["training.steps=2", "training.seed=3"]\n'
-    path.write_text(TINY + more)
-    assert command("train", "--config", path, "--set", "training.steps=1").status == 0
-    recipe = Translator.load(tmp_path / "run").about["recipe"]
-    assert recipe["training"] == {"steps": 1, "tokens": 60, "warmup": 2, "seed": 3}
+    assert found["bytes"] == weights_file(run).stat().st_size
 
 
 # --- Mistakes ---------------------------------------------------------------------------------
 
-SEE_HELP = "; a file takes what the command line takes: see --help"
-NAMED = (
-    "expected tables among [data], [model], [training], [train], [translate], [evaluate], [info]"
-)
-
-
-def in_file(name, line, message):
-    """A mistake in the table of a command."""
-    return (f"[{name}]\n{line}\n", [name], f"{{file}}: [{name}] {message}")
+NAMED = "{file}: expected tables among [data], [model], [training], got "
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "message"),
+    ("text", "message"),
     [
-        # --- files
-        (None, ["info", "--config", "{tmp}/no.toml"],
-         "{tmp}/no.toml: expected a TOML file, got No such file or directory; check the path"),
-        (None, ["info", "--config", "{tmp}"],
-         "{tmp}: expected a TOML file, got Is a directory; check the path"),
-        ("[data", ["train"], "{file}: expected TOML, got "),
-        ("b = 1\na = é", ["train"], "{file}: expected TOML, got Invalid value (at line 2, column "
-         "5); mend what is there"),
-        ("[models]\nd_ff = 8", ["evaluate"],
-         f"{{file}}: {NAMED}, got [models]; put it under one of these"),
-        ("steps = 8", ["train"], f"{{file}}: {NAMED}, got steps = 8; put it under one of these"),
-        ("data = 'phrasebook'", ["train"], f"{{file}}: {NAMED}, got data = 'phrasebook'; put it "
-         "under one of these"),
-        ("[info]\ncolor = 1", ["info"], "{file}: [info]: expected options of info (json, model), "
-         "got 'color'; take one of these"),
-        in_file("evaluate", "sentences = 'many'",
-                f"sentences: expected a whole number, got 'many'{SEE_HELP}"),
-        in_file("evaluate", "sentences = 2.5",
-                f"sentences: expected a whole number, got 2.5{SEE_HELP}"),
-        in_file("evaluate", "beam = true", f"beam: expected a whole number, got True{SEE_HELP}"),
-        in_file("evaluate", "test = 'news'",
-                f"test: expected {' or '.join(evaluate.TESTS)}, got 'news'{SEE_HELP}"),
-        in_file("evaluate", "model = ['a']", f"model: expected text, got ['a']{SEE_HELP}"),
-        in_file("translate", "length_penalty = 'x'",
-                f"length_penalty: expected a number, got 'x'{SEE_HELP}"),
-        in_file("translate", "sentences = 'a'", "sentences: expected a list, got 'a'; write ['a']"),
-        in_file("train", "quiet = 'no'", f"quiet: expected true or false, got 'no'{SEE_HELP}"),
-        in_file("train", "preset = 'big'",
-                f"preset: expected {' or '.join(PRESETS)}, got 'big'{SEE_HELP}"),
-        in_file("train", "set = ['steps=5']", f"set: expected text, got 'steps=5'{SEE_HELP}"),
-        # --- recipes
-        ("", ["train"], "[data]: expected a name, such as phrasebook, got none; add name = … to "
-         "[data]"),
-        (TINY, ["train", "--set", "data.name=news"],
-         "data.name: expected 'phrasebook' or 'multi30k', got 'news'; choose one of these"),
-        (TINY, ["train", "--set", "data.cuont=5"],
-         "[data] of phrasebook: expected 'count' or 'seed', got 'cuont'; choose one of these"),
-        (TINY, ["train", "--set", "data.count=0"],
-         "count: expected a whole number of at least 1, got 0; pass 1 or more"),
-        (TINY, ["train", "--set", "training.step=5"],
-         "[training]: expected keys of Recipe, got step; there are: "
-         + ", ".join(Recipe.__dataclass_fields__)),
-        (TINY, ["train", "--set", "model.heads=5"],
-         "[model]: expected keys of TransformerConfig, got heads; there are: "
-         + ", ".join(TransformerConfig.__dataclass_fields__)),
-        (TINY.replace("steps = 10", 'steps = "many"'), ["train"],
-         "steps: expected a whole number of at least 1, got 'many'; pass 1 or more"),
-        (TINY, ["train", "--set", "model.n_heads=3"],
-         "n_heads: expected a divisor of d_model=8, got 3; every head takes an equal share of the "
-         "width"),
-        (TINY, ["train", "--set", "training.tokens=2"], "max_tokens: expected room for the long"),
-        (TINY, ["train", "--every", "0"],
-         "--every: expected a whole number of at least 1, got 0; pass 1 or more"),
-        (TINY, ["train", "--checkpoint-every", "-1"],
-         "--checkpoint-every: expected a whole number of at least 1, got -1; pass 1 or more"),
-        (TINY, ["train", "--out", "{file}"],
-         "--out: expected a folder, got {file} (File exists); choose another"),
-        (TINY, ["train", "--device", "quantum"], "--device: expected "),
-        # --- models and sentences
-        (None, ["translate", "--model", "{tmp}", "a"],
-         "{tmp}: expected a folder with config.json and model.safetensors, got No such file or "
-         "directory; give the folder that `python -m unmasked train` wrote"),
-        (None, ["translate", "--model", "{run}", "{word}", "xyz"],
-         "sentence 2: expected one of the {known} words that the model has learnt, got 'xyz'; "
-         "write in lower case, with blanks around , and ?"),
-        (None, ["translate", "--model", "{run}", "--beam", "0", "{word}"],
-         "--beam: expected a whole number of at least 1, got 0; pass 1 or more"),
-        (None, ["translate", "--model", "{run}", "--beam", "9999", "{word}"],
+        ("[data", "{file}: expected TOML, got "),
+        ("b = 1\na = é", "{file}: expected TOML, got Invalid value (at line 2"),
+        ("[models]\nd_ff = 8", f"{NAMED}[models]; put it under one of these"),
+        ("[train]\nout = 'x'", f"{NAMED}[train]; "),  # these are options
+        ("steps = 8", f"{NAMED}steps = 8; "),
+        ("data = 'phrasebook'", f"{NAMED}data = 'phrasebook'; "),
+        ("", "[data]: expected a name, such as phrasebook, got none; "),
+    ],
+)
+def test_a_file_that_is_no_recipe_is_refused_in_one_line(command, recipe, tmp_path, text, message):
+    recipe.write_text(text, encoding="utf-8")
+    found = command("train", "--config", recipe, "--out", tmp_path / "out")
+    refused(found, "train", message.format(file=recipe))
+    assert not (tmp_path / "out").exists()
+
+
+def refused(found, name, message):
+    """In one line that begins with the argument, and says what to do."""
+    assert (found.status, found.out) == (1, "")
+    assert found.err.startswith(f"python -m unmasked {name}: {message}")
+    assert re.search(r"; \w", found.err)
+    assert found.err.count("\n") == 1
+
+
+def test_a_file_that_some_editors_write_is_read_and_one_that_is_not_there_is_refused(tmp_path):
+    (tmp_path / "my.toml").write_bytes(b"\xef\xbb\xbf" + TINY.encode())
+    assert train.read_toml(tmp_path / "my.toml")["model"]["d_ff"] == 8
+    for path, got in ((tmp_path / "no.toml", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(ValueError, match=f"{path.name}: expected a TOML file, got {got}.*; ch"):
+            train.read_toml(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "data.name=news"], "data.name: expected 'phrasebook' or 'multi30k', got 'news'"),
+        (
+            ["--set", "data.cuont=5"],
+            "[data] of phrasebook: expected 'count' or 'seed', got 'cuont'",
+        ),
+        (["--set", "data.count=0"], "count: expected a whole number of at least 1, got 0"),
+        (
+            ["--set", "training.step=5"],
+            "[training]: expected keys of Recipe, got step; there are: ",
+        ),
+        (["--set", "model.heads=5"], "[model]: expected keys of TransformerConfig, got heads; "),
+        (["--set", "training.steps=many"], "steps: expected a whole number of at least 1, got 'ma"),
+        (["--set", "model.n_heads=3"], "n_heads: expected a divisor of d_model=8, got 3; "),
+        (["--set", "training.tokens=2"], "max_tokens: expected room for the longest sentence"),
+        (["--every", "0"], "--every: expected a whole number of at least 1, got 0; "),
+        (["--checkpoint-every", "-1"], "--checkpoint-every: expected a whole number of at least 1"),
+        (["--out", "{file}"], "--out: expected a folder, got {file} (File exists); choose"),
+        (["--device", "quantum"], "--device: expected "),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(command, recipe, tmp_path, words, message):
+    given = [word.format(file=recipe) for word in words]
+    usual = ["--config", recipe, "--out", tmp_path / "out", "--device", "cpu", "--quiet"]
+    found = command("train", *usual, *given)
+    if "tokens" in words[-1]:  # which the corpus refuses, when all else has been said
+        assert found.out.count("\n") == 1
+        found.out = ""
+    refused(found, "train", message.format(file=recipe))
+
+
+FOLDER = "expected a folder with config.json and the weights that it names, got No such file"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["translate", "--model", "{tmp}", "a"], f"{{tmp}}: {FOLDER}"),
+        (["translate", "--model", "{tmp}/none", "a"], "model: expected one of de-en, en-de, got "),
+        (["translate", "--model", "{run}", "{word}", "xyz"], "sentence 2: expected one of the "),
+        (["translate", "--model", "{run}", "--beam", "0", "a"], "--beam: expected a whole number"),
+        (["translate", "--model", "{run}", "--beam", "9999", "{word}"],
          "beam_size: expected at most the target vocabulary's "),
-        (None, ["translate", "--model", "{run}", "--beam=2", "--length-penalty", "nan", "{word}"],
-         "length_penalty: expected a number from 0 to 10, got nan; "),
-        (None, ["translate", "--model", "{run}", "--device", "quantum", "{word}"],
-         "--device: expected "),
-        (None, ["evaluate", "--model", "{run}", "--device", "cuda:99"], "--device: expected "),
-        (None, ["evaluate", "--model", "{run}", "--device", "meta"], "--device: expected "),
-        (None, ["evaluate", "--model", "{run}", "--sentences", "0"],
-         "--sentences: expected a whole number of at least 1, got 0; pass 1 or more"),
-        (None, ["evaluate", "--model", "{run}", "--beam", "0"],
-         "--beam: expected a whole number of at least 1, got 0; pass 1 or more"),
-        (None, ["info", "{run}/checkpoints"],
-         "{run}/checkpoints: expected a folder with config.json and model.safetensors, got No "
-         "such file or directory; give the folder that `python -m unmasked train` wrote"),
+        (["translate", "--model", "{run}", "--beam=2", "--length-penalty", "nan", "{word}"],
+         "length_penalty: expected a number from 0 to 10, got nan"),
+        (["translate", "--model", "{run}", "--device", "quantum", "a"], "--device: expected "),
+        (["evaluate", "--model", "{run}", "--device", "cuda:99"], "--device: expected "),
+        (["evaluate", "--model", "{run}", "--device", "meta"], "--device: expected "),
+        (["evaluate", "--model", "{run}", "--sentences", "0"], "--sentences: expected a whole num"),
+        (["evaluate", "--model", "{run}", "--beam", "0"], "--beam: expected a whole number of at"),
+        (["info", "{run}/checkpoints"], f"{{run}}/checkpoints: {FOLDER}"),
     ],
 )  # fmt: skip
-def test_mistakes_are_said_in_one_line(command, run, tmp_path, text, words, message):
-    places = {"file": tmp_path / "my.toml", "tmp": tmp_path, "run": run}
-    places |= {"word": known_words(run)[0], "known": len(Translator.load(run).source)}
-    given = [word.format(**places) for word in words]
-    if text is not None:
-        places["file"].write_text(text, encoding="utf-8")
-        given += ["--config", str(places["file"])]
-        if words[0] == "train" and "--out" not in words:
-            given += ["--out", str(tmp_path / "out"), "--quiet"]
-    found = command(*given)
-    assert found.status == 1
-    expected = f"python -m unmasked {words[0]}: {message.format(**places)}"
-    assert found.err.startswith(expected)
-    assert found.err.count("\n") == 1
-    assert "; " in found.err
+def test_what_cannot_be_translated_or_shown_is_refused_in_one_line(
+    command, run, tmp_path, words, message
+):
+    places = {"tmp": tmp_path, "run": run, "word": known_words(run)[0]}
+    found = command(*(word.format(**places) for word in words))
+    refused(found, words[0], message.format(**places))
 
 
 @pytest.mark.parametrize(
@@ -595,6 +559,8 @@ def test_mistakes_are_said_in_one_line(command, run, tmp_path, text, words, mess
         (["train", "--out", "x", "--set", "training.steps"], "is not like training.steps=500"),
         (["translate", "a"], "arguments are required: --model"),
         (["translate", "--model", "x", "--beam", "two"], "argument --beam: invalid int value"),
+        (["translate", "--model", "x", "--config", "y"], "unrecognized arguments: --config"),
+        (["evaluate", "--model", "x", "--test", "news"], "argument --test: invalid choice: 'news'"),
         (["info"], "arguments are required: MODEL"),
         (["info", "x", "y"], "unrecognized arguments: y"),
     ],
@@ -616,9 +582,8 @@ def test_text_that_is_not_utf_8_is_said(command, run):
 def test_a_model_that_knows_none_of_the_words_is_not_scored(command, tmp_path):
     knowing([("eins", "one")], tmp_path)
     found = command("evaluate", "--model", tmp_path, "--sentences", 5)
-    assert found.err == (
-        "python -m unmasked evaluate: --sentences: expected sentences whose words the model knows, "
-        "got none; take more of them, or train on more sentences\n"
+    refused(
+        found, "evaluate", "--sentences: expected sentences whose words the model knows, got no"
     )
 
 
@@ -702,7 +667,6 @@ def test_text_is_utf_8_whatever_the_locale_says(run):
 
 def test_the_package_can_be_run(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["unmasked", "--version"])
-    monkeypatch.delitem(sys.modules, "unmasked.__main__")
     with pytest.raises(SystemExit, match="0"):
         runpy.run_module("unmasked", run_name="__main__")
     assert capsys.readouterr().out == f"unmasked {__version__}\n"

@@ -14,13 +14,13 @@ from unmasked.data import phrasebook
 from unmasked.data.phrasebook import (
     as_pair,
     combinations,
-    english,
     german,
     is_held_out,
     of_clause,
     sentence_pairs,
 )
-from unmasked.data.phrasebook import german as forms
+from unmasked.data.phrasebook import english_forms as english
+from unmasked.data.phrasebook import german_forms as forms
 from unmasked.data.phrasebook.clause import Clause, Nominal, Place
 from unmasked.data.phrasebook.lexicon import (
     ADJECTIVES,
@@ -447,7 +447,7 @@ def drawn(count, **options):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(phrasebook, "as_pair", note)
-        return [(pair, found[pair.german]) for pair in phrasebook.pairs(count, **options)]
+        return [(pair, found[pair.german]) for pair in phrasebook.sentence_pairs(count, **options)]
 
 
 def training():
@@ -582,7 +582,7 @@ DIGESTS = {
 
 
 def digest(seed, held_out):
-    made = phrasebook.pairs(2000, seed=seed, held_out=held_out)
+    made = phrasebook.sentence_pairs(2000, seed=seed, held_out=held_out)
     lines = [f"{p.german}|{p.english}|{sorted(p.alignment)}|{p.construction}" for p in made]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 

@@ -12,7 +12,7 @@ from unmasked.data.corpus import Corpus, Cursor
 from unmasked.data.streaming import StreamedCorpus, lines
 from unmasked.data.vocabulary import Words
 from unmasked.storage import tensors_of
-from unmasked.training.trainer import Run
+from unmasked.training.trainer import Trainer
 
 TEXTS = [" ".join("abcdefghijk"[i % 5 : i % 5 + 1 + i % 7]) for i in range(40)]
 PAIRS = [(text, text[::-1]) for text in TEXTS]
@@ -112,14 +112,14 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(tmp_path, monkeypatch)
     through, resumed = model(), model()
     quiet(through, corpus=streamed(buffer=15))
     options = {"corpus": streamed(buffer=15), "folder": tmp_path, "checkpoint_every": 5}
-    advance = Run.advance
+    advance = Trainer.advance
 
-    def until_8(run):
-        if run.step == 8:
+    def until_8(trainer):
+        if trainer.step == 8:
             raise KeyboardInterrupt
-        advance(run)
+        advance(trainer)
 
-    monkeypatch.setattr(Run, "advance", until_8)
+    monkeypatch.setattr(Trainer, "advance", until_8)
     with pytest.raises(KeyboardInterrupt):
         quiet(model(), **options)
     monkeypatch.undo()

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from helpers import as_target, difference, ragged, small_model
-from unmasked import large_vocabulary, loss
+from helpers import difference
+from unmasked.fast import chunked_loss
 from unmasked.fast.chunked_loss import summed_loss
-from unmasked.loss import smoothed_cross_entropy, translation_loss
+from unmasked.loss import smoothed_cross_entropy
 
 
 def inputs(rows=37, width=6, vocabulary=11, dtype=torch.float64):
@@ -31,7 +31,7 @@ def test_value_and_gradients_are_those_of_the_whole(rows, vocabulary, part, smoo
     given_ = [hidden, weight, *([bias] if biased else [])]
     arguments = (hidden, weight, bias if biased else None, labels, smoothing)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_vocabulary, "PART", part)
+        patch.setattr(chunked_loss, "PART", part)
         found = summed_loss(*arguments)
         gradients = torch.autograd.grad(3 * found, given_)
     expected = whole(*arguments)
@@ -76,41 +76,3 @@ def test_the_gradient_itself_is_not_differentiated():
     (gradient,) = torch.autograd.grad(found, hidden, create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         gradient.sum().backward()
-
-
-@pytest.fixture
-def used(monkeypatch):
-    """How often the loss was made in parts."""
-    calls = []
-    original = loss.summed_loss
-    monkeypatch.setattr(loss, "summed_loss", lambda *given: calls.append(1) or original(*given))
-    return calls
-
-
-@pytest.mark.parametrize("total", [None, 100])
-@pytest.mark.parametrize("output_bias", [False, True])
-def test_the_models_loss_is_made_in_parts_where_logits_are_many(
-    monkeypatch, used, total, output_bias
-):
-    model = small_model(tie_embeddings=True, output_bias=output_bias).train()
-    source = ragged([5, 3, 7])
-    results = []
-    for many in (0, 1 << 20):
-        monkeypatch.setattr(loss, "MANY", many)
-        model.zero_grad()
-        torch.manual_seed(0)
-        target = as_target(source)
-        found = translation_loss(model, source, target, smoothing=0.1, total=total)
-        found.backward()
-        results.append([found.detach(), *(p.grad.clone() for p in model.parameters())])
-    assert len(used) == 1
-    for a, b in zip(*results, strict=True):
-        assert difference(a, b) < 1e-12
-
-
-def test_without_gradients_nothing_is_made_on_the_way(monkeypatch, used):
-    monkeypatch.setattr(loss, "MANY", 0)
-    model, source = small_model(), ragged([5, 3])
-    with torch.no_grad():
-        translation_loss(model, source, as_target(source))
-    assert used == []

@@ -6,8 +6,8 @@ import re
 import pytest
 import torch
 
-from unmasked.plots.viewer import attention_view
-from unmasked.transformer import AttentionMaps
+from unmasked import AttentionMaps
+from unmasked.plots import attention_view
 
 
 def maps(layers=2, heads=3, source=4, target=5):

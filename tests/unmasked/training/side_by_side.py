@@ -18,7 +18,7 @@ from unmasked.storage import tensors_of, write_tensors
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
-from unmasked.training.trainer import Run
+from unmasked.training.trainer import Trainer
 
 USUAL = {"steps": 6, "tokens": 60, "warmup": 3}
 RECIPES = {
@@ -49,11 +49,11 @@ def resume(folder: Path) -> None:
         model, again = small(), small()
         expected = quiet(model, **options)
         options |= {"folder": folder / "checkpoints", "checkpoint_every": 3}
-        go_on = Run.advance
-        Run.advance = until(7, go_on)
+        go_on = Trainer.advance
+        Trainer.advance = until(7, go_on)
         with suppress(KeyboardInterrupt):
             quiet(small(), **options)
-        Run.advance = go_on
+        Trainer.advance = go_on
         history = quiet(again, **options, resume=True)
         assert history["loss"] == expected["loss"]
         assert history["norm"] == expected["norm"]
@@ -61,11 +61,11 @@ def resume(folder: Path) -> None:
         write_tensors(folder / f"resumed{group.rank}.safetensors", tensors_of(again))
 
 
-def until(step: int, advance: Callable[[Run], None]) -> Callable[[Run], None]:
-    def stopping(run: Run) -> None:
-        if run.step == step:
+def until(step: int, advance: Callable[[Trainer], None]) -> Callable[[Trainer], None]:
+    def stopping(trainer: Trainer) -> None:
+        if trainer.step == step:
             raise KeyboardInterrupt
-        advance(run)
+        advance(trainer)
 
     return stopping
 

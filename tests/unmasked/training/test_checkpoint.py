@@ -114,7 +114,7 @@ def test_a_finished_training_is_resumed_without_a_step(tmp_path):
 
 def test_the_optimiser_does_not_live_in_a_file_that_will_be_deleted(folder):
     """What safetensors reads is the file's own memory."""
-    found = checkpoint.load(folder)
+    found = checkpoint.newest(folder)
     for file in found.path.iterdir():
         file.write_bytes(b"\xff" * file.stat().st_size)
     step = found.tensors["optimizer"]["0.step"]
@@ -153,14 +153,14 @@ def test_foreign_things_beside_them_are_neither_read_nor_deleted(folder):
 def test_newest_is_by_number(tmp_path):
     for step in (99_999_998, 99_999_999, 100_000_000):
         checkpoint.save(tmp_path, step, {}, {"step": step})
-    assert checkpoint.load(tmp_path).state == {"step": 100_000_000}
+    assert checkpoint.newest(tmp_path).state == {"step": 100_000_000}
     assert checkpoint.checkpoints(tmp_path)[0].name == "step-99999999"
 
 
 def test_numbers_of_numpy_and_values_that_are_no_numbers_come_back(tmp_path):
     state = {"size": np.int64(3), "mean": np.float32(0.5), "worst": float("inf"), "word": "ü"}
     checkpoint.save(tmp_path, 1, {"empty": {}}, state)
-    found = checkpoint.load(tmp_path)
+    found = checkpoint.newest(tmp_path)
     assert found.state == {"size": 3, "mean": 0.5, "worst": float("inf"), "word": "ü"}
     assert found.tensors == {"empty": {}}
 
@@ -201,7 +201,7 @@ def test_a_folder_that_cannot_be_flushed_does_no_harm(tmp_path, flushed):
     """As on Windows, and where the disk is far away."""
     flushed.fails = Path.is_dir
     checkpoint.save(tmp_path, 1, {}, {"step": 1})
-    assert checkpoint.load(tmp_path).state == {"step": 1}
+    assert checkpoint.newest(tmp_path).state == {"step": 1}
     assert len(flushed) == 1
 
 
@@ -222,7 +222,7 @@ DAMAGE = r"step-00000008: expected a whole checkpoint, got .*delete this folder:
 def test_any_flipped_bit_is_found(folder):
     """In every byte of state.json, and in many of the others."""
     for file in sorted((folder / "step-00000008").iterdir()):
-        right, meant = file.read_bytes(), checkpoint.load(folder).state
+        right, meant = file.read_bytes(), checkpoint.newest(folder).state
         places = range(len(right))
         for place in places if file.name == "state.json" else places[:: len(right) // 40]:
             wrong = bytearray(right)
@@ -237,7 +237,7 @@ def test_any_flipped_bit_is_found(folder):
 
 def answered(folder):
     try:
-        return checkpoint.load(folder).state
+        return checkpoint.newest(folder).state
     except ValueError as error:
         return str(error)
 
@@ -290,16 +290,16 @@ def test_another_training_is_not_resumed(folder):
 
 
 def test_the_number_of_processes_may_not_change(folder, monkeypatch):
-    loaded = checkpoint.load(folder)
+    loaded = checkpoint.newest(folder)
     loaded.state["identity"]["processes"] = 2
-    monkeypatch.setattr(checkpoint, "load", lambda _: loaded)
+    monkeypatch.setattr(checkpoint, "newest", lambda _: loaded)
     refused(folder, r"resume: expected processes=2, as in .*, got 1; resume with what it began")
 
 
 def test_a_setting_that_the_checkpoint_does_not_know_is_named(folder, monkeypatch):
-    loaded = checkpoint.load(folder)
+    loaded = checkpoint.newest(folder)
     del loaded.state["identity"]["clip"]
-    monkeypatch.setattr(checkpoint, "load", lambda _: loaded)
+    monkeypatch.setattr(checkpoint, "newest", lambda _: loaded)
     refused(folder, r"resume: expected clip=None, as in .*, got 1.0; resume with what it began")
 
 

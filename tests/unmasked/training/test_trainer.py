@@ -10,12 +10,15 @@ from small_training import RECIPE, quiet, small, small_corpus
 from helpers import difference, same_tensors
 from unmasked.config import BOS, EOS
 from unmasked.data.corpus import Corpus
+from unmasked.data.streaming import StreamedCorpus
+from unmasked.data.vocabulary import Words
+from unmasked.evaluation import mean_cross_entropy
 from unmasked.loss import smoothed_cross_entropy, translation_loss
 from unmasked.storage import tensors_of
 from unmasked.training import checkpoint, trainer
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
-from unmasked.training.trainer import Updater, train
+from unmasked.training.trainer import Trainer, train
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 
@@ -120,7 +123,7 @@ def test_the_corners_of_the_trapezoid():
 def updated(recipe, model=None, numbers=range(12), step=4, corpus=None):
     model = model or exact()
     corpus = corpus or small_corpus()
-    measured = Updater(model, corpus, recipe, ALONE)(step, list(numbers))
+    measured = Trainer(model, corpus, recipe, ALONE).update(step, list(numbers))
     return tensors_of(model), *measured.tolist()
 
 
@@ -151,7 +154,7 @@ def test_the_first_update_by_hand():
 def test_updates_are_those_of_torch(kind, clip):
     recipe = Recipe(optimizer=kind, clip=clip, beta2=0.9, weight_decay=0.3)
     expected, model = exact(), exact()
-    ours = Updater(model, small_corpus(), recipe, ALONE)
+    ours = Trainer(model, small_corpus(), recipe, ALONE)
     options = {"betas": (0.9, 0.9), "eps": 1e-9}
     if kind == "adam":
         theirs = torch.optim.Adam(expected.parameters(), **options)
@@ -169,21 +172,21 @@ def test_updates_are_those_of_torch(kind, clip):
         if clip:
             torch.nn.utils.clip_grad_norm_(expected.parameters(), clip)
         theirs.step()
-        assert ours(step, numbers)[1] == pytest.approx(norm.item())
+        assert ours.update(step, numbers)[1] == pytest.approx(norm.item())
     assert furthest(tensors_of(expected), tensors_of(model)) < 1e-10
 
 
 @pytest.mark.parametrize("clip", [0.05, 1e9, None])
 def test_the_gradient_is_clipped_and_its_norm_reported_as_it_was(clip, monkeypatch):
     model = exact()
-    ours = Updater(model, small_corpus(), Recipe(clip=clip), ALONE)
+    ours = Trainer(model, small_corpus(), Recipe(clip=clip), ALONE)
     found = []
     monkeypatch.setattr(
         ours.optimizer,
         "step",
         lambda: found.append(torch.nn.utils.get_total_norm([x.grad for x in model.parameters()])),
     )
-    norm = ours(1, list(range(9)))[1].item()
+    norm = ours.update(1, list(range(9)))[1].item()
     assert norm > 0.1
     assert found[0].item() == pytest.approx(min(norm, clip or math.inf), rel=1e-4)
 
@@ -226,7 +229,7 @@ def test_at_first_every_second_update_translates_back(step, back):
     """In the first half of ten steps: 2 and 4."""
     recipe = Recipe(steps=10, both_ways=0.5, cooldown=0.0, warmup=1)
     targets = small_corpus().target
-    there = Corpus([[*s[:-1], 5, EOS] for s in small_corpus().source], targets)
+    there = Corpus([[*s[:-1], 5, EOS] for s in small_corpus().source], targets, joint=True)
     other = Corpus([t[1:] for t in targets], [[BOS, *s] for s in there.source])
     mixed, _, _ = updated(recipe, step=step, corpus=there)
     plain = Recipe(steps=10, cooldown=0.0, warmup=1)
@@ -234,10 +237,36 @@ def test_at_first_every_second_update_translates_back(step, back):
     assert same_tensors(mixed, expected)
 
 
-def test_a_training_in_both_directions_needs_one_vocabulary():
-    message = r"both_ways: expected 0 for vocabularies of \(20, 19\), got 0.5; both languages"
-    with pytest.raises(ValueError, match=message):
-        quiet(small(target_vocab=19, tie_embeddings=False), Recipe(both_ways=0.5))
+HERE, THERE = Words.of(["a b c"]), Words.of(["d e f"])  # of equal size
+PAIRS = [("a b", "c"), ("b c a", "b")]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("target", "accepted"), [(HERE, True), (Words(list(HERE.words)), True), (THERE, False)]
+)
+def test_both_ways_need_one_vocabulary_by_object_or_by_its_words(streamed, target, accepted):
+    """Two vocabularies of equal size are two: a token of one means something else in the other."""
+    pairs = [(text, " ".join(target.words[3:])) for text, _ in PAIRS]
+    corpus = Corpus.of(HERE, target, pairs)
+    if streamed:
+        corpus = StreamedCorpus(lambda: pairs, HERE, target)
+    model = small(source_vocab=len(HERE), target_vocab=len(target))
+    recipe = Recipe(steps=4, tokens=60, both_ways=1.0)
+    if accepted:
+        assert quiet(model, recipe, corpus)["step"] == [1, 2, 3, 4]
+        return
+    message = "both_ways: expected 0 for two vocabularies, got 1.0; make the corpus with one"
+    with pytest.raises(ValueError, match=f"^{message}"):
+        quiet(model, recipe, corpus)
+
+
+def test_a_corpus_of_numbers_alone_is_not_turned_back_unless_it_says_so():
+    tokens = [[5, 6, EOS]], [[BOS, 7, EOS]]
+    recipe = Recipe(steps=2, tokens=10, both_ways=1.0)
+    assert quiet(small(), recipe, Corpus(*tokens, joint=True))["step"] == [1, 2]
+    with pytest.raises(ValueError, match=r"^both_ways: expected 0 for two vocabularies"):
+        quiet(small(), recipe, Corpus(*tokens))
 
 
 def test_what_an_earlier_gradient_left_changes_nothing():
@@ -333,19 +362,21 @@ def test_the_same_recipe_gives_the_same_weights_and_another_seed_does_not():
     assert furthest(weights(), weights(seed=1)) > 1e-4
 
 
-def test_measuring_changes_nothing():
+@pytest.mark.parametrize("average", [None, 0.9])
+def test_measuring_changes_nothing(average):
     model, other = small(), small()
-    quiet(model, every=100)
+    quiet(model, changed(average=average), every=100)
     torch.manual_seed(5)
-    history = quiet(other, every=1, watch=meddling)
+    history = quiet(other, changed(average=average), every=1, watch=meddling)
     assert same_tensors(tensors_of(model), tensors_of(other))
     assert history["exact"] == [1.0] * 13
 
 
 def test_it_trains_with_dropout_whatever_the_mode_was():
     model, other = small(0.5).train(), small(0.5).eval()
-    quiet(model)
-    quiet(other, watch=lambda step, model: None)  # sees it in evaluation mode
+    recipe = changed(average=None)  # so that what is watched is what is trained
+    quiet(model, recipe)
+    quiet(other, recipe, watch=lambda step, model: None)  # sees it in evaluation mode
     assert same_tensors(tensors_of(model), tensors_of(other))
 
 
@@ -374,20 +405,59 @@ def test_watch_sees_the_model_before_the_first_step_and_after_every_so_many():
         seen.append((step, model))
 
     model = small()
-    history = quiet(model, every=4, watch=watch)
+    history = quiet(model, changed(average=None), every=4, watch=watch)
     assert seen == [(step, model) for step in (0, 4, 8, 12)]
     assert history["step"] == [4, 8, 12]
 
 
-def test_the_average_is_that_of_a_recursion_by_hand():
+def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand(monkeypatch):
+    """After every step: where the training itself stands is another model."""
+    model, seen, walked, advance = small(), [], [], Trainer.advance
+
+    def advancing(self):
+        advance(self)
+        walked.append(copies(self.model))
+
+    monkeypatch.setattr(Trainer, "advance", advancing)
+    first = copies(model)
+    quiet(model, changed(average=0.7), watch=lambda _, model: seen.append(copies(model)))
+    assert len(walked) == len(seen) - 1 == 12
+    assert same_tensors(seen[0], first)
+    expected = walked[0]
+    assert furthest(seen[1], expected) < 1e-6
+    for weights, shown in zip(walked[1:], seen[2:], strict=True):
+        expected = {name: 0.7 * expected[name] + 0.3 * weights[name] for name in expected}
+        assert furthest(shown, expected) < 1e-6
+        assert furthest(shown, weights) > 1e-4
+    assert same_tensors(tensors_of(model), seen[-1])
+    assert model.generator.weight is model.target_embedding.tokens.weight
+
+
+@pytest.mark.parametrize("average", [None, 0.9])
+def test_the_last_watched_value_is_that_of_the_returned_model(average, tmp_path):
+    """Also when the training was resumed."""
+    corpus = small_corpus(30)
+
+    def watch(_, model):
+        return {"held out": mean_cross_entropy(model, corpus)}
+
+    recipe, model = changed(average=average), small()
+    history = quiet(model, recipe, watch=watch)
+    assert history["held out"][-1] == mean_cross_entropy(model, corpus)
+    assert len(set(history["held out"])) == 13
+    with pytest.raises(KeyboardInterrupt):
+        quiet(small(), recipe, folder=tmp_path, checkpoint_every=1, watch=partial(stopped, 5))
+    again = quiet(small(), recipe, folder=tmp_path, resume=True, watch=watch)
+    assert again["held out"] == history["held out"][-len(again["held out"]) :]
+    assert len(again["held out"]) > 5
+
+
+def test_watching_the_training_itself_would_be_noticed(monkeypatch):
+    """The curve would be of another model than the one that comes back."""
+    monkeypatch.setattr(Trainer, "result", lambda self: self.model)
     model, seen = small(), []
     quiet(model, changed(average=0.7), watch=lambda _, model: seen.append(copies(model)))
-    expected = seen[1]
-    for weights in seen[2:]:
-        expected = {name: 0.7 * expected[name] + 0.3 * weights[name] for name in expected}
-    assert furthest(tensors_of(model), expected) < 1e-6
     assert furthest(tensors_of(model), seen[-1]) > 1e-4
-    assert model.generator.weight is model.target_embedding.tokens.weight
 
 
 def test_the_caller_gets_back_a_model_to_use_and_its_own_random_numbers():
@@ -426,7 +496,7 @@ def test_a_loss_that_is_no_number_stops_it_before_it_is_kept(tmp_path, every, va
     message = r"^the loss is nan and the gradient's norm nan at step 6: lower the rate, warm up for"
     with pytest.raises(FloatingPointError, match=message):
         quiet(model, RECIPE, poison, folder=tmp_path, every=every, checkpoint_every=2)
-    assert checkpoint.load(tmp_path).state["step"] == 4
+    assert checkpoint.newest(tmp_path).state["step"] == 4
     again, expected = small(), small()
     quiet(again, folder=tmp_path, resume=True)
     quiet(expected)
@@ -458,14 +528,14 @@ def test_a_gradient_that_is_no_number_is_found_too(monkeypatch):
 
 def orders(monkeypatch):
     """The sentence numbers of every update that is made from now on."""
-    seen, real = [], Updater.__call__
+    seen, real = [], Trainer.update
 
-    def call(self, step, numbers):
+    def update(self, step, numbers):
         measured = real(self, step, numbers)
         seen.append((step, tuple(numbers)))
         return measured
 
-    monkeypatch.setattr(Updater, "__call__", call)
+    monkeypatch.setattr(Trainer, "update", update)
     return seen
 
 
@@ -486,7 +556,7 @@ def test_each_epoch_has_every_sentence_once_also_when_resumed_within_one(tmp_pat
         watch = partial(stopped, stop)
         with pytest.raises(KeyboardInterrupt):
             quiet(small(), changed(steps=30), folder=folder, checkpoint_every=1, watch=watch)
-        kept = checkpoint.load(folder).state["step"]
+        kept = checkpoint.newest(folder).state["step"]
         quiet(small(), changed(steps=30), folder=folder, resume=True)
         assert [*seen[:kept], *seen[stop:]] == whole
 

@@ -1,4 +1,4 @@
-"""The words to spell backwards, and training on them."""
+"""The chapters' two sentences as numbers, and back; the words to spell, and training on them."""
 
 import pytest
 import torch
@@ -7,6 +7,36 @@ from unmasked.config import BOS, EOS, PADDING
 from unmasked.loss import translation_loss
 from unmasked.training.fit import fit
 from unmasked_book import examples
+
+# --- A pair of sentences ----------------------------------------------------------------------
+
+
+def test_the_batch_is_that_of_chapter_1():
+    source, target = examples.sentence_batch()
+    assert source.tolist() == [[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]]
+    assert target.tolist() == [[1, 3, 4, 5, 6, 2], [1, 7, 8, 2, 0, 0]]
+
+
+def test_words_come_back():
+    source, target = examples.sentence_batch()
+    german = examples.sentence_words(source, examples.GERMAN)
+    english = examples.sentence_words(target, examples.ENGLISH)
+    assert [" ".join(words) for words in german] == [
+        "ich möchte ein bier <eos>",
+        "danke <eos> <pad> <pad> <pad>",
+    ]
+    assert [" ".join(words) for words in english] == [
+        "<bos> i want a beer <eos>",
+        "<bos> thank you <eos> <pad> <pad>",
+    ]
+
+
+def test_an_unknown_word_is_named():
+    with pytest.raises(ValueError, match=r"word: expected .*, got 'cola'"):
+        examples.sentence_tokens(["eine cola"], ["eine"])
+
+
+# --- Words to spell backwards -----------------------------------------------------------------
 
 
 def generator():
@@ -29,10 +59,7 @@ def test_the_target_is_the_word_backwards_between_its_marks():
 
 
 def test_batches_repeat_for_a_seed_and_are_fresh_at_each_step():
-    first, again = (
-        list(examples.spelling_batches(2, size=4, seed=3)),
-        list(examples.spelling_batches(2, size=4, seed=3)),
-    )
+    first, again = (list(examples.spelling_batches(2, size=4, seed=3)) for _ in range(2))
     for one, two in zip(first, again, strict=True):
         assert torch.equal(one[0], two[0])
         assert torch.equal(one[1], two[1])

@@ -1,15 +1,37 @@
-"""What is recorded of the shipped models is what is shipped, and their cards say it."""
+"""Recorded runs: where, when and how; and that what is shipped is what was recorded."""
+
+import datetime
 
 import pytest
 
 import unmasked
 from ladder import BEGIN, RUNGS
 from model_card import card
-from unmasked import shipped
 from unmasked.cli import train
 from unmasked.storage import digest
-from unmasked.translator import WEIGHTS
+from unmasked.translator import MODELS, shipped_models, weights_file
 from unmasked_book import recorded
+from unmasked_book.records import recorded_names
+
+# --- All runs ---------------------------------------------------------------------------------
+
+
+def test_every_run_says_where_when_and_how():
+    assert {"cpu", "engine-cpu", "feed-forward-cpu"} <= set(recorded_names())
+    for name in recorded_names():
+        machine = recorded(name)["machine"]
+        datetime.date.fromisoformat(machine["date"])
+        assert machine["command"].startswith("python ")
+        assert " /" not in machine["command"]  # a command of the checkout, on any machine
+        assert machine["processor"]
+
+
+def test_an_unknown_run_is_refused_and_the_known_are_named():
+    with pytest.raises(ValueError, match=r"^name: expected .*engine-cpu.*, got 'gpu'"):
+        recorded("gpu")
+
+
+# --- Translations -----------------------------------------------------------------------------
 
 NAMES = ("de-en", "en-de")
 
@@ -20,19 +42,18 @@ def name(request):
 
 
 def test_the_package_has_both_directions_and_no_more():
-    assert shipped.names() == list(NAMES)
+    assert shipped_models() == list(NAMES)
 
 
 def test_the_card_is_made_of_the_record(name):
-    assert (shipped.MODELS / name / "README.md").read_text() == card(
-        name, recorded(f"multi30k-{name}")
-    )
+    kept = (MODELS / name / "README.md").read_text(encoding="utf-8")
+    assert kept == card(name, recorded(f"multi30k-{name}"))
 
 
 def test_the_weights_are_small_halves_and_those_that_were_scored(name):
-    folder, result = shipped.MODELS / name, recorded(f"multi30k-{name}")
-    assert (folder / WEIGHTS).stat().st_size == result["bytes"] <= 8e6
-    assert digest(folder / WEIGHTS) == result["sha256"]
+    weights, result = weights_file(MODELS / name), recorded(f"multi30k-{name}")
+    assert weights.stat().st_size == result["bytes"] <= 8e6
+    assert digest(weights) == result["sha256"]
     model = unmasked.load(name)
     assert model.model.count_parameters() == result["parameters"] < 3e6
     assert model.about["scores"] == result["float16"]
@@ -66,7 +87,7 @@ def test_it_loads_offline_and_translates(name):
 
 
 def test_a_folder_is_loaded_too_and_what_is_neither_is_refused(tmp_path, name):
-    assert unmasked.load(shipped.MODELS / name).languages == tuple(name.split("-"))
+    assert unmasked.load(MODELS / name).languages == tuple(name.split("-"))
     with pytest.raises(ValueError, match=r"^model: expected one of de-en, en-de, got '.*none'; or"):
         unmasked.load(tmp_path / "none")
 

@@ -1,0 +1,60 @@
+"""Curves and bars: the numbers in the axes, and the words that go with them."""
+
+import pytest
+import torch
+
+from unmasked import plots
+
+
+def test_curves_draw_the_numbers_they_are_given():
+    picture = plots.curves(
+        {"up": [1, 2, 3], "down": torch.tensor([3.0, 2.0, 0.5])},
+        x=[10, 20, 30],
+        xlabel="step",
+        ylabel="loss",
+        title="Training",
+        log_y=True,
+        log_x=True,
+        mark=(20, "half way"),
+    )
+    [axis] = picture.figure.axes
+    assert [list(line.get_ydata()) for line in axis.lines[:2]] == [[1, 2, 3], [3, 2, 0.5]]
+    assert list(axis.lines[0].get_xdata()) == [10, 20, 30]
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+    assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines[:2]}) == 2
+    assert picture.words == (
+        "Training. loss over step. up goes from 1 at 10 to 3 at 30, lowest 1, highest 3; down goes "
+        "from 3 at 10 to 0.5 at 30, lowest 0.5, highest 3; a vertical line at 20: half way."
+    )
+
+
+def test_curves_count_from_zero_without_x():
+    [axis] = plots.curves({"a": [5, 6]}, xlabel="", ylabel="").figure.axes
+    assert list(axis.lines[0].get_xdata()) == [0, 1]
+
+
+def test_bars_stand_in_groups_with_their_numbers():
+    series = {"before": [0.25, 0.5], "after": [0.75, 1.0]}
+    picture = plots.bars(series, ["one", "two"], xlabel="share", title="Shares", most=1.5)
+    [axis] = picture.figure.axes
+    assert [patch.get_width() for patch in axis.patches] == [0.25, 0.5, 0.75, 1.0]
+    middles = [patch.get_y() + patch.get_height() / 2 for patch in axis.patches]
+    assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
+    assert [text.get_text() for text in axis.texts] == ["0.25", "0.50", "0.75", "1.00"]
+    assert axis.get_xlim() == (0, 1.5)
+    assert axis.yaxis_inverted()
+    assert "before: one 0.25, two 0.50; after: one 0.75, two 1.00" in picture.words
+    assert len(picture.figure.legends) == 1
+
+
+def test_one_series_needs_no_legend_and_a_missing_bar_is_refused():
+    picture = plots.bars({"x": [12.34]}, ["one"], xlabel="%", digits=1)
+    assert not picture.figure.legends
+    assert picture.words == "Bars of %. x: one 12.3."
+    with pytest.raises(ValueError, match="x: expected 2 values, got 1; give one for each name"):
+        plots.bars({"x": [1.0]}, ["one", "two"], xlabel="")
+
+
+def test_lines_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="a: expected 1 values, got shape"):
+        plots.curves({"a": [1, 2]}, x=[1], xlabel="", ylabel="")

@@ -1,0 +1,83 @@
+"""Honest intervals, paired differences, and rows that are named by their options."""
+
+import math
+from statistics import NormalDist, fmean
+
+import pytest
+import torch
+
+from unmasked_book.experiments.statistics import (
+    T,
+    above,
+    difference,
+    interval,
+    intervals,
+    options,
+    row,
+    trials,
+)
+
+
+def test_an_interval_is_the_mean_and_t_times_its_error():
+    found = interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    reach_ = 2.776 * math.sqrt(2.5) / math.sqrt(5)
+    assert found == pytest.approx((3.0, 3.0 - reach_, 3.0 + reach_))
+    assert str(interval([0.5, 0.7])) == "0.6 (-0.671 to 1.87)"
+
+
+def test_nineteen_of_twenty_intervals_hold_the_true_mean():
+    draws = torch.randn(4000, 5, generator=torch.Generator().manual_seed(0)).tolist()
+    held = fmean(each.low <= 0 <= each.high for each in map(interval, draws))
+    assert 0.94 < held < 0.96
+
+
+def test_t_falls_towards_that_of_the_normal_distribution():
+    values = [T[n] for n in sorted(T)]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] > NormalDist().inv_cdf(0.975)
+
+
+def test_what_both_share_cancels_out():
+    a, b = [1.0, 5.0, 9.0, 2.0, 7.0], [0.5, 4.4, 8.6, 1.5, 6.5]
+    assert above(a, b)
+    assert not above(b, a)
+    assert interval(a).low < interval(b).high  # side by side they overlap
+    assert difference(a, b).mean == pytest.approx(fmean(a) - fmean(b))
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 11])
+def test_too_few_or_too_many_runs_are_refused(values):
+    with pytest.raises(ValueError, match="values: expected 2 to 10 of them"):
+        interval(values)
+
+
+def test_runs_with_other_seeds_cannot_be_paired():
+    with pytest.raises(ValueError, match="b: expected 2 values, got 3"):
+        difference([1.0, 2.0], [1.0, 2.0, 3.0])
+
+
+def test_intervals_are_drawn_as_they_are_said():
+    runs = [[1.0, 2.0, 3.0], [4.0, 4.0, 4.0]]
+    picture = intervals({"left": {"a": runs}, "right": {"a": runs}}, [5, 5000],
+                              xlabel="pairs", ylabel="nats", log_y=True)  # fmt: skip
+    left, right = picture.figure.axes
+    assert [text.get_text() for text in left.get_xticklabels()] == ["5", "5,000"]
+    assert left.get_yscale() == "log"
+    [[bars, caps, _]] = right.containers
+    assert bars.get_ydata().tolist() == [2.0, 4.0]
+    low, high = (cap.get_ydata()[0] for cap in caps)
+    assert (low, high) == pytest.approx(interval(runs[0])[1:])
+    assert "left, a: 2 (-0.484 to 4.48) at 5, 4 (4 to 4) at 5000" in picture.words
+    with pytest.raises(ValueError, match="a: expected 1 lists, got 2"):
+        intervals({"": {"a": runs}}, [5], xlabel="", ylabel="")
+
+
+def test_a_row_is_named_by_what_only_it_has():
+    rows = [
+        {"size": size, "kind": "a", "trials": [{"right": size / 10}, {"right": size}]}
+        for size in (1, 2)
+    ]
+    assert trials(rows, "right", size=2) == [0.2, 2]
+    assert options(rows, "size") == [1, 2]
+    with pytest.raises(ValueError, match="where: expected one row, got 2 with"):
+        row(rows, kind="a")

@@ -1,0 +1,235 @@
+"""Words that belong together are found; the atlas of heads, on maps whose answers are known."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_hex
+
+from helpers import difference, small_config
+from unmasked import Transformer, load
+from unmasked.data.phrasebook import sentence_pairs
+from unmasked.data.vocabulary import Words
+from unmasked.evaluation import SentenceMaps, maps_of_pairs
+from unmasked.translator import Translator
+from unmasked_book import heads
+from unmasked_book.captions import CAPTIONS, caption_words
+from unmasked_book.heads import (
+    ROLES,
+    align,
+    between_pieces,
+    head_atlas,
+    head_roles,
+    strongest,
+    word_of_each,
+)
+
+# --- Words that belong together ---------------------------------------------------------------
+
+
+def test_the_phrasebooks_alignments_are_found():
+    drawn = sentence_pairs(1500, seed=0)
+    german = Words.of(pair.german for pair in drawn)
+    english = Words.of(pair.english for pair in drawn)
+    found = align(
+        [german.encode(pair.german) for pair in drawn],
+        [english.encode(pair.english) for pair in drawn],
+    )
+    right = sum(len(links & pair.alignment) for links, pair in zip(found, drawn, strict=True))
+    assert right / sum(map(len, found)) > 0.93
+    assert right / sum(len(pair.alignment) for pair in drawn) > 0.75
+
+
+def test_words_that_often_come_together_are_aligned_wherever_they_stand():
+    """Each word has one translation; where it stands is left to chance."""
+    dice = random.Random(0)
+    source = [dice.sample(range(3, 13), 4) for _ in range(300)]
+    orders = [dice.sample(range(4), 4) for _ in source]
+    target = [[10 * a[place] for place in order] for a, order in zip(source, orders, strict=True)]
+    found = [place for places in strongest(source, target) for place in places]
+    expected = [place for order in orders for place in order]
+    same = sum(a == b for a, b in zip(found, expected, strict=True))
+    assert same / len(expected) > 0.9  # the diagonal alone would find a quarter
+    links = align(source, target)
+    right = sum(order[t] == s for order, link in zip(orders, links, strict=True) for s, t in link)
+    assert right / sum(map(len, links)) > 0.95
+
+
+def test_of_equal_words_the_one_at_the_same_place_is_taken():
+    assert align([[1, 1, 1]], [[5, 5, 5]]) == [{(0, 0), (1, 1), (2, 2)}]
+
+
+def test_only_what_both_directions_agree_on_is_kept():
+    """A word made of two has one of them for its own; the other is left alone."""
+    source, target = [[1, 2], [1], [2, 1]], [[10], [10], [10]]
+    assert strongest(target, source)[0] == [0, 0]
+    assert align(source, target)[0] == {(0, 0)}
+
+
+@given(st.lists(st.tuples(*[st.lists(st.integers(3, 9), min_size=1, max_size=5)] * 2), min_size=1))
+def test_each_word_has_one_link_at_most_and_each_link_two_words(drawn):
+    source, target = ([list(pair[side]) for pair in drawn] for side in (0, 1))
+    for links, a, b in zip(align(source, target), source, target, strict=True):
+        assert all(s < len(a) and t < len(b) for s, t in links)
+        assert len({s for s, _ in links}) == len({t for _, t in links}) == len(links)
+
+
+def test_nothing_to_align_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        align([], [])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "got"),
+    [([[1, 2], []], [[3], [4]], "2 and 2, 1 empty"), ([[1, 2]], [[3], [4]], "1 and 2, 0 empty")],
+)
+def test_sentences_without_another_side_are_refused(source, target, got):
+    with pytest.raises(ValueError, match=f"target: expected as many .* got {got}; leave out"):
+        align(source, target)
+
+
+# --- Words in pieces --------------------------------------------------------------------------
+
+
+def test_each_piece_belongs_to_its_word():
+    pieces = ["▁ein", "▁eis", "ver", "käufer", ",", "▁", "x", "▁geht", "."]
+    assert word_of_each(pieces, ["ein", "eisverkäufer", ",", "x", "geht", "."]) == [
+        0, 1, 1, 1, 2, 3, 3, 4, 5,
+    ]  # fmt: skip
+
+
+def test_the_own_captions_can_all_be_counted_in_pieces():
+    for name, side in (("de-en", 0), ("en-de", 1)):
+        vocabulary = load(name).source
+        for caption in CAPTIONS:
+            text = caption[side]
+            numbers = word_of_each(vocabulary.pieces(text), caption_words(text.lower()))
+            assert sorted(set(numbers)) == list(range(len(caption_words(text))))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "given"), [(["▁a", "<unk>"], ["a", "b"]), ([], []), (["▁"], [])]
+)
+def test_pieces_of_another_sentence_are_refused(pieces, given):
+    with pytest.raises(ValueError, match=r"^pieces: expected all letters of the words, got "):
+        word_of_each(pieces, given)
+
+
+def test_links_of_words_become_links_of_all_their_pieces():
+    assert between_pieces({(0, 1), (1, 0)}, [0, 0, 1], [0, 1]) == {(0, 1), (1, 1), (2, 0)}
+
+
+# --- What heads look at -----------------------------------------------------------------------
+
+WORDS = Words.of(["a b c d"])
+PAIRS = [("a b", "c d a"), ("c", "b"), ("d c b a", "a b")]
+NONE = [frozenset()] * len(PAIRS)
+
+
+def translator():
+    config = small_config(source_vocab=len(WORDS), target_vocab=len(WORDS), n_heads=2)
+    return Translator(Transformer(config).double().eval(), WORDS, WORDS)
+
+
+def only(places, queries, keys):
+    """One layer and one head: each query looks at one place."""
+    weights = torch.zeros(1, 1, queries, keys)
+    for query, key in enumerate(places):
+        weights[0, 0, query, key] = 1.0
+    return weights
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The atlas of given maps."""
+
+    def measure(*maps, links=None):
+        monkeypatch.setattr(heads, "maps_of_pairs", lambda *_: iter(maps))
+        empty = [frozenset()] * len(maps)
+        found = head_atlas(None, [("", "")] * len(maps), empty if links is None else links)
+        return {
+            (kind, role): round(float(value), 6)
+            for kind, roles in found.items()
+            for role, value in roles.items()
+        }
+
+    return measure
+
+
+def maps(encoder, decoder, cross):
+    s, t = len(encoder), len(decoder)
+    return SentenceMaps(only(encoder, s, s), only(decoder, t, t), only(cross, t, s))
+
+
+def test_each_role_is_found_by_the_head_that_plays_it(measured):
+    previous = maps([0, 0, 1, 2], [0, 0, 1], [3, 3, 3])
+    found = measured(previous, links=[{(3, 1)}])
+    assert found["encoder", "previous"] == found["decoder", "previous"] == 1.0
+    assert found["encoder", "itself"] == 0.25
+    assert found["decoder", "itself"] == pytest.approx(1 / 3, abs=1e-6)
+    assert found["encoder", "next"] == found["encoder", "end"] == 0.0
+    assert found["decoder", "beginning"] == pytest.approx(2 / 3, abs=1e-6)
+    assert found["cross", "end"] == found["cross", "aligned"] == 1.0
+    following = measured(maps([1, 2, 3, 3], [0, 1, 2], [0, 1, 2]), links=[{(0, 0), (0, 1), (2, 1)}])
+    assert following["encoder", "next"] == 1.0
+    assert following["encoder", "end"] == 0.5
+    assert following["decoder", "itself"] == 1.0
+    assert following["cross", "aligned"] == 0.5  # the first word looks at its own, the second not
+    assert following["cross", "end"] == 0.0
+    later = measured(maps([0, 1, 2], [0, 1], [2, 1]), links=[{(0, 0), (1, 0), (0, 1)}])
+    assert later["cross", "after it"] == 1.0  # the third word comes after the two of the first …
+    assert later["cross", "aligned"] == 0.0  # … and the second word looks past its own
+
+
+def test_queries_without_such_a_place_do_not_count(measured):
+    """A sentence of one word and its end has one previous word; others are averaged by query."""
+    short, long = maps([0, 0], [0], [0]), maps([0, 1, 2, 3, 4], [0, 1], [0, 0])
+    found = measured(short, long, links=[{(0, 0)}, frozenset()])
+    assert found["encoder", "previous"] == 1 / 5
+    assert found["cross", "aligned"] == 1.0
+
+
+def test_every_head_of_every_layer_is_measured():
+    made = translator()
+    links = [{(0, 0), (1, 2)}, {(0, 0)}, {(3, 0), (2, 1)}]
+    found = head_atlas(made, PAIRS, links)
+    assert {kind: tuple(roles) for kind, roles in found.items()} == ROLES
+    total = count = 0
+    for each, pairs in zip(maps_of_pairs(made, PAIRS), links, strict=True):
+        for source, target in pairs:
+            total, count = total + each.cross[:, :, target, source], count + 1
+    assert difference(found["cross"]["aligned"], total / count) < 1e-12
+    previous = [
+        maps.encoder[:, :, row, row - 1]
+        for maps in maps_of_pairs(made, PAIRS)
+        for row in range(1, maps.encoder.shape[2])
+    ]
+    assert difference(found["encoder"]["previous"], torch.stack(previous).mean(0)) < 1e-12
+
+
+@pytest.mark.parametrize(("pairs", "links"), [(PAIRS, NONE[:2]), ([], [])])
+def test_each_pair_needs_its_alignment(pairs, links):
+    with pytest.raises(ValueError, match=r"^alignments: expected one for each pair, at least one"):
+        head_atlas(translator(), pairs, links)
+
+
+def test_roles_of_heads_are_drawn_in_per_cent_and_the_strongest_is_named():
+    roles = {
+        "previous": torch.tensor([[0.1, 0.92], [0.2, 0.3]]),
+        "end": torch.tensor([[0.5, 0.04]]),
+    }
+    picture = head_roles(roles, title="encoder")
+    one, other = picture.figure.axes
+    assert np.allclose(one.get_images()[0].get_array(), roles["previous"])
+    assert one.get_images()[0].get_clim() == other.get_images()[0].get_clim() == (0.0, 1.0)
+    assert [text.get_text() for text in one.texts] == ["10", "92", "20", "30"]
+    assert [to_hex(text.get_color()) for text in one.texts][1] == to_hex("white")
+    assert [label.get_text() for label in one.get_yticklabels()] == ["1", "2"]
+    assert (one.get_ylabel(), other.get_ylabel()) == ("layer", "")
+    assert picture.words == (
+        "encoder. Per cent of a query's weight. previous: most 92 in layer 1, head 2, over all "
+        "heads 38; end: most 50 in layer 1, head 1, over all heads 27."
+    )
