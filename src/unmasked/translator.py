@@ -233,7 +233,7 @@ def delete(folder: Path, files: set[Path]) -> None:
     """
     long_ago = time.time() - 3600
     with suppress(OSError):
-        for file in set(folder.iterdir()) - files_of(folder):
+        for file in sorted(set(folder.iterdir()) - files_of(folder)):
             with suppress(OSError):  # it takes space and does no harm
                 replaced = file in files and OURS.fullmatch(file.name)
                 if replaced or (MARKED.fullmatch(file.name) and file.stat().st_mtime < long_ago):

@@ -102,6 +102,7 @@ def test_nothing_attends_to_nothing(dtype, collect, device):
     for tensor in (q, k, v):
         assert tensor.grad.isfinite().all()
         assert tensor.grad[0].eq(0).all()
+        assert tensor.grad[1].ne(0).any()
 
 
 def test_float16_survives_scores_that_a_plain_product_would_not():

@@ -131,11 +131,14 @@ def test_masks_can_be_given_as_valid_lengths():
 def test_a_sentence_of_nothing_but_padding_is_no_nan():
     model = small_model()
     source, target = batch()
+    expected = model(source, target)
     source[1] = 0
     logits = model(source, target)
     logits.sum().backward()
     assert logits.isfinite().all()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    assert difference(logits[[0, 2]], expected[[0, 2]]) < 1e-12
+    assert difference(logits[1], expected[1]) > 1e-3
 
 
 @pytest.mark.parametrize(("tie", "same"), [(False, (0, 0)), ("output", (0, 1)), (True, (1, 1))])
@@ -227,13 +230,15 @@ def test_half_precision_weights(device, dtype):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_autocast(device, dtype, need_weights):
-    model = small_model().float().to(device).train()
+    model = small_model(dropout=0.0).float().to(device).train()
     source, target = (tokens.to(device) for tokens in batch())
     source[1] = 0
+    exact = model(source, target).detach()
     with torch.autocast(device, dtype):
         result = model(source, target, need_weights=need_weights)
     logits = result[0] if need_weights else result
     assert logits.dtype == dtype
+    assert difference(logits.float(), exact) < 0.06 * exact.abs().max()
     logits.float().square().mean().backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
@@ -249,7 +254,11 @@ def test_compiles_without_a_graph_break(need_weights, training):
     logits = result[0] if need_weights else result
     assert logits.shape == (3, 6, VOCABULARY)
     if not training:
-        assert difference(logits, model(source, target)) < 1e-12
+        expected, maps = model(source, target, need_weights=True)
+        assert difference(logits, expected) < 1e-12
+        if need_weights:
+            assert [len(part) for part in result[1]] == [2, 2, 2]
+            assert difference(result[1].cross[1], maps.cross[1]) < 1e-12
 
 
 def test_steps_compile_without_a_graph_break():

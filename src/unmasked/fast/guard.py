@@ -40,10 +40,21 @@ PARTS: dict[str, tuple[type, ...]] = {
 }
 LAYERS = EncoderLayer, DecoderLayer  # their names are numbers
 KINDS = {Transformer, *LAYERS}.union(*PARTS.values()) - {type(None)}
-METHODS = {
-    kind: {name: getattr(kind, name) for name in dir(kind) if isfunction(getattr(kind, name))}
-    for kind in KINDS
-}
+CALLED = "forward", "__call__", "_call_impl"  # torch.compile replaces others of every module's
+
+
+def methods(kind: Any) -> dict[str, Any]:
+    """What a module of this kind computes with: its own methods, and how it is called."""
+    found = {name: getattr(kind, name) for name in dir(kind) if isfunction(getattr(kind, name))}
+    inherited = vars(nn.Module)
+    return {
+        name: method
+        for name, method in found.items()
+        if name in CALLED or method is not inherited.get(name)
+    }
+
+
+METHODS = {kind: methods(kind) for kind in KINDS}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 

@@ -332,6 +332,7 @@ def test_sentences_are_translated_in_their_order(command, run):
     texts = [f"{one} {two}", three, f"{two} {one} {three}"]
     for more, beam_size in ([], 1), (["--beam", 3], 3):
         expected = made.translate(texts, beam_size=beam_size)
+        assert len(set(expected)) == 3
         found = command("translate", "--model", run, "--device", "cpu", *more, *texts)
         assert (found.status, found.err) == (0, "")
         assert found.out.splitlines() == expected
@@ -343,6 +344,7 @@ def test_lines_are_translated_and_empty_ones_stay(command, run):
     found = command("translate", "--model", run, stdin=lines)
     assert found.status == 0
     both = Translator.load(run).translate([one, f"{two} {one}"])
+    assert both[0] != both[1]
     assert found.out == f"{both[0]}\n\n\n{both[1]}\n"
 
 

@@ -26,6 +26,9 @@ def test_every_size_and_every_layout(shape):
     y = dropout(x, 0.5)
     assert y.shape == x.shape
     assert set(y.unique().tolist()) <= {0.0, 2.0}
+    many = torch.stack([dropout(x, 0.5) for _ in range(200)])
+    assert (many == 2).any(0).all()  # every element is kept at times, and dropped at times
+    assert (many == 0).any(0).all()
 
 
 def test_dropping_nearly_everything_is_still_a_number():
