@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import BOS, EOS, PADDING
-from .errors import check_at_least, check_number, check_tokens, check_type, invalid
+from .errors import checked, contracts
 from .fast.guard import is_plain
 from .fast.steps import FastSteps, take
 from .inspection.maps import AttentionMaps
@@ -22,6 +22,7 @@ from .transformer import Transformer
 EXTRA_LENGTH = 50  # the paper's limit: the source's length and fifty more (section 6.1)
 
 
+@checked(contracts.search)
 def greedy(
     model: Transformer,
     source: Tensor,
@@ -37,7 +38,7 @@ def greedy(
     The result has no BOS; each row ends with its EOS and then padding. Without `max_new_tokens`
     each sentence gets at most its source's length and fifty more.
     """
-    limits = check_search(model, source, max_new_tokens, bos, eos)
+    limits = limits_of(model, source, max_new_tokens)
     limit = int(limits.max())
     with evaluating(model):
         steps = steps_of(model, source, 1, limit, use_cache=use_cache)
@@ -69,6 +70,7 @@ class Hypotheses(NamedTuple):
     scores: Tensor  # [B, n]: log-probability over the length penalty; -inf where there is none
 
 
+@checked(contracts.beam)
 def beam(
     model: Transformer,
     source: Tensor,
@@ -86,9 +88,8 @@ def beam(
     Scores are log-probabilities divided by ((5 + length) / 6) ** length_penalty (Wu et al., 2016).
     A sentence is finished when nothing that is still written could enter its `n_best`.
     """
-    limits = check_search(model, source, max_new_tokens, bos, eos)
+    limits = limits_of(model, source, max_new_tokens)
     limit = int(limits.max())
-    check_beam(model, beam_size, n_best, length_penalty)
     with evaluating(model):
         steps = steps_of(model, source, beam_size, limit, use_cache=use_cache)
         finished = Finished(len(source), beam_size, limit, source.device)
@@ -97,7 +98,7 @@ def beam(
         parents, history = torch.zeros_like(tokens), tokens.new_zeros(*tokens.shape, 0)
         totals = torch.full(tokens.shape, -torch.inf, device=source.device)
         totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
-        longest = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()]).to(totals)
+        penalties = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()]).to(totals)
         time = 0
         while True:
             time += 1
@@ -111,7 +112,7 @@ def beam(
             totals, order = totals.masked_fill(tokens == eos, -torch.inf).topk(beam_size)
             history = take(history, order)
             tokens, parents = tokens.gather(1, order), parents.gather(1, order)
-            best_to_come = totals[:, 0] / longest[rows]
+            best_to_come = totals[:, 0] / penalties[rows]
             going = (finished.scores[rows, n_best - 1] < best_to_come) & (time < last[:, 0])
             if not going.any():
                 break
@@ -260,6 +261,15 @@ def penalty(length: int, alpha: float) -> float:
 # --- Rows -------------------------------------------------------------------------------------
 
 
+def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) -> Tensor:
+    """How many tokens each sentence may get: [B]."""
+    if max_new_tokens is not None:
+        return torch.full((len(source),), max_new_tokens, device=source.device)
+    config = model.config
+    most = config.max_len if config.positions == "learned" else sys.maxsize
+    return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=most)
+
+
 def worth_dropping(going: Tensor) -> bool:
     """Leaving rows out copies the caches: do it when a quarter of them is finished."""
     return 4 * int(going.sum()) <= 3 * len(going)
@@ -288,41 +298,3 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-# --- Arguments --------------------------------------------------------------------------------
-
-
-def check_search(
-    model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int
-) -> Tensor:
-    """Refuses what cannot be searched; returns how many tokens each sentence may get: [B]."""
-    check_type("model", model, Transformer)
-    config = model.config
-    check_tokens("source", source, config.source_vocab)
-    for name, token in (("bos", bos), ("eos", eos)):
-        check_at_least(name, token, 0)
-        if token >= config.target_vocab or token == PADDING:
-            expected = f"a token of the target vocabulary, 1 to {config.target_vocab - 1}"
-            raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
-    most = config.max_len if config.positions == "learned" else sys.maxsize
-    if max_new_tokens is None:
-        return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=most)
-    check_at_least("max_new_tokens", max_new_tokens, 1)
-    if max_new_tokens > most:
-        fix = "there are no learned positions beyond it"
-        raise invalid("max_new_tokens", f"at most max_len={most}", max_new_tokens, fix)
-    return torch.full((len(source),), max_new_tokens, device=source.device)
-
-
-def check_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: float) -> None:
-    check_at_least("beam_size", beam_size, 1)
-    check_at_least("n_best", n_best, 1)
-    if beam_size > model.config.target_vocab:
-        expected = f"at most the target vocabulary's {model.config.target_vocab}"
-        raise invalid("beam_size", expected, beam_size, "use a smaller beam")
-    if n_best > beam_size:
-        fix = "a wider beam finds more hypotheses"
-        raise invalid("n_best", f"at most beam_size={beam_size}", n_best, fix)
-    fix = "0 compares plain log-probabilities, more favours longer sentences"
-    check_number("length_penalty", length_penalty, 0.0, 10.0, fix)

@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from unmasked.config import BOS, EOS
-from unmasked.errors import invalid, shape
+from unmasked.errors import contracts, invalid, shape
 from unmasked.plots.picture import COLOURS, GREY, INK, STYLE, Picture, panels
-from unmasked.search import check_beam, check_search, evaluating, penalty, without_padding
+from unmasked.search import evaluating, limits_of, penalty, without_padding
 from unmasked.transformer import Transformer
 
 
@@ -51,11 +51,10 @@ def trace_beam(
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
-    limits = check_search(model, source, max_new_tokens, BOS, EOS)
-    check_beam(model, beam_size, 1, length_penalty)
+    contracts.beam(model, source, max_new_tokens, BOS, EOS, beam_size, 1, length_penalty)
     if len(source) != 1:
         raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
-    limit = int(limits)
+    limit = int(limits_of(model, source, max_new_tokens))
     root = Node(BOS, 0.0, 0)
     alive, finished = [root], list[Node]()
     while alive and not settled(alive, finished, limit, length_penalty):

@@ -3,7 +3,6 @@
 Below stand the facts that the map states and that no other test proves.
 """
 
-import ast
 import importlib
 import inspect
 import re

@@ -36,11 +36,14 @@ def test_the_files_of_the_model_are_listed_in_the_order_of_the_chapters():
     assert listed == names
 
 
-def test_every_folder_of_the_package_has_its_line():
+def test_every_folder_and_every_file_of_the_top_level_is_named():
     package = ROOT / "src/unmasked"
     folders = {path.name for path in package.iterdir() if path.is_dir()} - {"__pycache__"}
-    assert folders == set(re.findall(r"`(\w+)/`", README.split("## Why")[0])) & folders
-    assert len(folders) == 9
+    [line] = [line for line in README.splitlines() if line.startswith("Beside them:")]
+    assert set(re.findall(r"`(\w+)/`", line)) == folders
+    files = {path.name for path in package.glob("[a-z]*.py")}
+    named = set(re.findall(r"`(\w+\.py)`", README.split("## Why")[0]))
+    assert files <= named
 
 
 @pytest.mark.parametrize(("name", "direction"), [("de-en", "German to"), ("en-de", "English to")])
@@ -53,9 +56,9 @@ def test_the_speeds_are_the_recorded_ones():
     """A range is from the smallest to the largest ratio of its kind."""
     goals = [goal for work in recorded("cpu")["works"] for goal in work["goals"]]
     kinds = {
-        ("unmasked", "nn.Transformer"): "is {} to {} times as fast as `nn.Transformer`",
-        ("unmasked, packed", "nn.Transformer"): "({} to {} times without padding)",
-        ("unmasked", "MarianMT"): "a search {} to {} times as fast as MarianMT",
+        ("unmasked", "nn.Transformer"): "is {}–{}× as fast as `nn.Transformer`",
+        ("unmasked, packed", "nn.Transformer"): "({}–{}× with padding left out)",
+        ("unmasked", "MarianMT"): "search is {}–{}× as fast as MarianMT",
     }
     for (ours, theirs), words in kinds.items():
         found = sorted(g["measured"] for g in goals if (g["ours"], g["theirs"]) == (ours, theirs))

@@ -170,6 +170,11 @@ def test_numpy_walkthrough_example():
     assert difference(attention(q, k, v)[0], expected) < 1e-8
 
 
+def test_without_a_mask_masked_softmax_is_softmax():
+    scores = torch.randn(3, 4)
+    assert torch.equal(masked_softmax(scores), scores.softmax(-1))
+
+
 def test_masked_softmax_leaves_its_input_alone():
     scores = torch.randn(2, 3, 3)
     before = scores.clone()
@@ -251,7 +256,7 @@ def test_module_dropout_only_while_training(device):
     assert difference(weights.sum(-1), torch.ones(2, 2, 3, device=device)) < 1e-6
 
 
-def test_maps_that_nobody_asks_for_are_not_compute_them(monkeypatch):
+def test_maps_that_nobody_asks_for_are_not_computed(monkeypatch):
     calls = []
     real = F.scaled_dot_product_attention
     monkeypatch.setattr(
@@ -316,7 +321,7 @@ def test_appending_piece_by_piece_keeps_everything_in_order():
     assert cache.length == 50
 
 
-def test_room_is_made_ahead_and_reused():
+def test_memory_is_taken_ahead_and_reused():
     cache = KeyValueCache(capacity=8)
     piece = torch.randn(1, 1, 1, 4)
     first, _ = cache.append(piece, piece)

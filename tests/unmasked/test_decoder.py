@@ -34,7 +34,7 @@ def test_a_decoder_layer_written_out(norm):
 
 
 @pytest.mark.parametrize("final_norm", [False, True])
-def test_a_stack_applies_its_layers_in_order(final_norm):
+def test_a_decoder_applies_its_layers_in_order(final_norm):
     decoder = Decoder(layer_config(), 3, final_norm).double()
     x, memory = vectors(2, 4), vectors(2, 5)
     expected = x
@@ -58,7 +58,7 @@ def test_the_future_changes_nothing_before_it(norm):
         assert difference(after[0, time:], before[0, time:]) > 1e-3
 
 
-def test_collecting_maps_changes_no_output():
+def test_collecting_a_decoders_maps_changes_no_output():
     decoder, maps = Decoder(layer_config(), 2).double(), AttentionMaps.empty()
     x, memory = vectors(2, 4), vectors(2, 5)
     found = decoder(x, memory, mask=causal_mask(4), maps=maps)

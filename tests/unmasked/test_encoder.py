@@ -53,7 +53,7 @@ def test_an_encoder_layer_written_out(norm):
 
 
 @pytest.mark.parametrize("final_norm", [False, True])
-def test_a_stack_applies_its_layers_in_order(final_norm):
+def test_an_encoder_applies_its_layers_in_order(final_norm):
     encoder = Encoder(layer_config(), 3, final_norm).double()
     x = expected = vectors(2, 4)
     for layer in encoder.layers:
@@ -72,7 +72,7 @@ def test_padding_changes_nothing_that_is_real(norm):
     assert torch.equal(encoder(x, mask=mask)[1, :4], encoder(other, mask=mask)[1, :4])
 
 
-def test_collecting_maps_changes_no_output():
+def test_collecting_an_encoders_maps_changes_no_output():
     encoder, x, maps = Encoder(layer_config(), 2).double(), vectors(2, 4), []
     mask = length_mask(torch.tensor([4, 3]), 4)
     assert difference(encoder(x, mask=mask, maps=maps), encoder(x, mask=mask)) < 1e-14

@@ -85,3 +85,10 @@ def test_an_empty_table_is_filled_again_wherever_it_is_made():
     positions = SinusoidalPositions(6, max_len=9)
     positions.to_empty(device="cpu")
     assert torch.equal(positions.table, SinusoidalPositions(6, max_len=9).table)
+
+
+def test_learned_rows_end_at_max_len():
+    positions = LearnedPositions(4, max_len=3)
+    assert torch.equal(positions.rows(2, start=1), positions.table[1:])
+    with pytest.raises(ValueError, match=r"positions: expected positions below max_len=3"):
+        positions.rows(3, start=1)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..config import ACTIVATIONS, FEED_FORWARDS, LayerConfig, TransformerConfig
+from ..config import ACTIVATIONS, FEED_FORWARDS, PADDING, LayerConfig, TransformerConfig
 from . import (
     check_at_least,
     check_boolean,
     check_choice,
     check_heads_divide,
     check_mask,
+    check_number,
     check_probability,
     check_tokens,
     check_type,
@@ -28,6 +29,7 @@ from . import (
 if TYPE_CHECKING:
     from ..attention import KeyValueCache
     from ..decoder import DecoderState
+    from ..transformer import Transformer
 
 # --- Masks ------------------------------------------------------------------------------------
 
@@ -312,3 +314,50 @@ def check_state(state: DecoderState | None, layers: int, batch: int) -> None:
     if state.real is not None and len(state.real) != batch:
         fix = "begin with a new state for other sentences"
         raise invalid("state", f"a batch of {batch}", len(state.real), fix)
+
+
+# --- Searches ---------------------------------------------------------------------------------
+
+
+def search(
+    model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int
+) -> None:
+    from ..transformer import Transformer  # which is made of what is above
+
+    check_type("model", model, Transformer)
+    config = model.config
+    check_tokens("source", source, config.source_vocab)
+    for name, token in (("bos", bos), ("eos", eos)):
+        check_at_least(name, token, 0)
+        if token >= config.target_vocab or token == PADDING:
+            expected = f"a token of the target vocabulary, 1 to {config.target_vocab - 1}"
+            raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
+    if max_new_tokens is not None:
+        check_at_least("max_new_tokens", max_new_tokens, 1)
+        if config.positions == "learned" and max_new_tokens > config.max_len:
+            fix = "there are no learned positions beyond it"
+            expected = f"at most max_len={config.max_len}"
+            raise invalid("max_new_tokens", expected, max_new_tokens, fix)
+
+
+def beam(
+    model: Transformer,
+    source: Tensor,
+    max_new_tokens: int | None,
+    bos: int,
+    eos: int,
+    beam_size: int,
+    n_best: int,
+    length_penalty: float,
+) -> None:
+    search(model, source, max_new_tokens, bos, eos)
+    check_at_least("beam_size", beam_size, 1)
+    check_at_least("n_best", n_best, 1)
+    if beam_size > model.config.target_vocab:
+        expected = f"at most the target vocabulary's {model.config.target_vocab}"
+        raise invalid("beam_size", expected, beam_size, "use a smaller beam")
+    if n_best > beam_size:
+        fix = "a wider beam finds more hypotheses"
+        raise invalid("n_best", f"at most beam_size={beam_size}", n_best, fix)
+    fix = "0 compares plain log-probabilities, more favours longer sentences"
+    check_number("length_penalty", length_penalty, 0.0, 10.0, fix)

@@ -14,13 +14,13 @@ from unmasked.data import phrasebook
 from unmasked.data.phrasebook import (
     as_pair,
     combinations,
+    english,
     german,
     is_held_out,
     of_clause,
     sentence_pairs,
 )
-from unmasked.data.phrasebook import english_forms as english
-from unmasked.data.phrasebook import german_forms as forms
+from unmasked.data.phrasebook import german as forms
 from unmasked.data.phrasebook.clause import Clause, Nominal, Place
 from unmasked.data.phrasebook.lexicon import (
     ADJECTIVES,

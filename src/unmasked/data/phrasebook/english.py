@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from . import english as forms
 from .clause import Clause, Nominal, Place, Tokens, tokens
 from .lexicon import FREQUENCIES, POSSESSIVES, TOMORROW, WHEN, YESTERDAY, Adjective, Adverb, Pronoun
 
@@ -71,11 +70,11 @@ def verbs(said: Clause) -> Verbs:
         past = tokens(said.verb.past, "verb", "perfect")
         return Verbs(tokens("did", "perfect"), tokens(verb, "verb"), past)
     if said.perfect:
-        helper = tokens(forms.present("have", *who), "perfect")
+        helper = tokens(present("have", *who), "perfect")
         return Verbs(helper, tokens(said.verb.english_participle, "verb"))
     if said.time is TOMORROW:
         return Verbs(tokens("will", "when"), tokens(verb, "verb"))
-    alone = tokens(forms.present(verb, *who), "verb")
+    alone = tokens(present(verb, *who), "verb")
     return Verbs(alone, []) if verb == "be" else Verbs(do(said), tokens(verb, "verb"), alone)
 
 
@@ -83,7 +82,7 @@ def modal_verbs(said: Clause) -> Verbs:
     assert said.modal is not None
     verb, modal = tokens(said.verb.english, "verb"), said.modal.english
     if modal == "want to":
-        alone = tokens(forms.present(modal, *said.subject.agreement), "modal")
+        alone = tokens(present(modal, *said.subject.agreement), "modal")
         return Verbs(do(said), tokens(modal, "modal") + verb, alone + verb)
     if not said.negated:
         return Verbs(tokens(modal, "modal"), verb)
@@ -96,7 +95,7 @@ def modal_verbs(said: Clause) -> Verbs:
 
 def do(said: Clause) -> Tokens:
     """It is there because of the denial, or of the verb that cannot ask by itself."""
-    word = forms.present("do", *said.subject.agreement)
+    word = present("do", *said.subject.agreement)
     return tokens(word, "not" if said.negated else "modal" if said.modal else "verb")
 
 
@@ -111,7 +110,7 @@ def nominal(said: Nominal, *, is_object: bool) -> Tokens:
         return tokens(noun.english_object if is_object else noun.english, role)
     words = tokens(said.adjective.english, f"{role} adjective") if said.adjective else []
     words += tokens(noun.english_plural if said.plural else noun.english, role)
-    one = forms.indefinite(words[0].word)
+    one = indefinite(words[0].word)
     none = "any" if said.plural or noun.kind == "drink" else one  # not a cat, but not any coffee
     articles = {"der": "the", "ein": one, "kein": none, "": "", **POSSESSIVES}
     return tokens(articles[said.determiner], f"{role} article") + words

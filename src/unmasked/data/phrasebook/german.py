@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import german as forms
 from .clause import Clause, Nominal, Place, Tokens, tokens
 from .lexicon import BE, HAVE, IRREGULAR, Adjective, Adverb, Noun, Pronoun, Verb
 
@@ -69,18 +68,18 @@ def verb(said: Clause) -> tuple[Tokens, Tokens]:
     who = said.subject.agreement
     if said.modal:
         infinitive = said.verb.particle + said.verb.infinitive
-        return tokens(forms.conjugate(said.modal, *who), "modal"), tokens(infinitive, "verb")
+        return tokens(conjugate(said.modal, *who), "modal"), tokens(infinitive, "verb")
     if said.perfect:
-        auxiliary = forms.conjugate(HAVE if said.verb.auxiliary == "hat" else BE, *who)
+        auxiliary = conjugate(HAVE if said.verb.auxiliary == "hat" else BE, *who)
         return tokens(auxiliary, "perfect"), tokens(said.verb.participle, "verb")
-    return tokens(forms.conjugate(said.verb, *who), "verb"), tokens(said.verb.particle, "verb")
+    return tokens(conjugate(said.verb, *who), "verb"), tokens(said.verb.particle, "verb")
 
 
 def middle(said: Clause) -> dict[str, Tokens]:
     """All but the verb, in the order of a plain clause. A pronoun comes before the time."""
     parts = {
-        "subject": nominal(said.subject, forms.NOMINATIVE),
-        "object": nominal(said.object, forms.ACCUSATIVE) if said.object else [],
+        "subject": nominal(said.subject, NOMINATIVE),
+        "object": nominal(said.object, ACCUSATIVE) if said.object else [],
         "time": tokens(said.time.german, "when") if said.time else [],
     }
     if said.object and not said.object.is_pronoun:
@@ -94,12 +93,12 @@ def middle(said: Clause) -> dict[str, Tokens]:
 def nominal(said: Nominal, case: int) -> Tokens:
     role, noun = said.role, said.head
     if isinstance(noun, Pronoun):
-        return tokens(noun.german if case == forms.NOMINATIVE else noun.german_object, role)
-    article = forms.determiner(said.determiner, noun, said.plural, case)
+        return tokens(noun.german if case == NOMINATIVE else noun.german_object, role)
+    article = determiner(said.determiner, noun, said.plural, case)
     words = tokens(article, f"{role} article", *["not"] * (said.determiner == "kein"))
     if said.adjective:
         described = (said.adjective.german, said.determiner, noun, said.plural, case)
-        words += tokens(forms.adjective(*described), f"{role} adjective")
+        words += tokens(adjective(*described), f"{role} adjective")
     return words + tokens(noun.german_plural if said.plural else noun.german, role)
 
 
@@ -107,7 +106,7 @@ def complement(said: Place | Adjective | Adverb | None) -> Tokens:
     if not isinstance(said, Place):
         return tokens(said.german, "how") if said else []
     where = tokens(said.preposition.german, "where")
-    what = nominal(said.nominal, forms.DATIVE)
+    what = nominal(said.nominal, DATIVE)
     if (where[0].word, what[0].word) == ("in", "dem"):
         return tokens("im", *where[0].ideas, *what[0].ideas) + what[1:]
     return where + what
