@@ -158,7 +158,7 @@ def test_the_tests_that_a_chapter_names_exist(name):
     text = "\n".join(cell.source for cell in notebook(name).cells)
     named = set(re.findall(r"`(test_erratum_\d\d)`", text))
     assert named
-    have = (ROOT / "tests/test_errata.py").read_text(encoding="utf-8")
+    have = (ROOT / "tests/unmasked_book/test_errata.py").read_text(encoding="utf-8")
     for test in named:
         assert f"def {test}" in have
 
