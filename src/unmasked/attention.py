@@ -166,18 +166,19 @@ class KeyValueCache:
     @checked(contracts.append_to_cache)
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds [B, H, n, K] and returns all that is there now: [B, H, length, K]."""
-        past, self.length = self.length, self.length + keys.shape[2]
+        past, length = self.length, self.length + keys.shape[2]
         if self.fixed or (torch.is_grad_enabled() and keys.requires_grad):
             if past:  # a new tensor each time: a gradient needs the past as it was
                 keys = torch.cat([self.keys[:, :, :past], keys], dim=2)
                 values = torch.cat([self.values[:, :, :past], values], dim=2)
-            self.keys, self.values = keys, values
+            self.keys, self.values, self.length = keys, values, length
             return keys, values
-        if past == 0 or self.length > self.keys.shape[2]:
-            self.capacity = max(self.length, 2 * self.capacity if past else self.capacity)
+        if past == 0 or length > self.keys.shape[2]:
+            self.capacity = max(length, 2 * self.capacity if past else self.capacity)
             self.keys, self.values = self.grown(self.keys, keys), self.grown(self.values, values)
-        self.keys[:, :, past : self.length] = keys
-        self.values[:, :, past : self.length] = values
+        self.keys[:, :, past:length] = keys
+        self.values[:, :, past:length] = values
+        self.length = length
         return self.read()
 
     def grown(self, old: Tensor, like: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import NamedTuple
 
 import torch
@@ -73,8 +72,8 @@ class Decoder(nn.Module):
         state: DecoderState | None = None,
         maps: AttentionMaps | None = None,
     ) -> Tensor:
-        states = repeat(None) if state is None else state.layers
-        for layer, past in zip(self.layers, states, strict=False):
+        pasts = [None] * len(self.layers) if state is None else state.layers
+        for layer, past in zip(self.layers, pasts, strict=True):
             x = layer(x, memory, mask=mask, memory_mask=memory_mask, state=past, maps=maps)
         return x if self.norm is None else self.norm(x)
 

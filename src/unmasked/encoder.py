@@ -56,9 +56,11 @@ class Encoder(nn.Module):
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         super().__init__()
+        self.config = config
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
         self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
 
+    @checked(contracts.encoder)
     def forward(
         self, x: Tensor, *, mask: Tensor | None = None, maps: list[Tensor] | None = None
     ) -> Tensor:

@@ -180,10 +180,7 @@ _LAYER_PARTS: dict[type, tuple[tuple[str, str], ...]] = {
 def _attention_pairs(
     ours: MultiHeadAttention, theirs: nn.MultiheadAttention, prefix: str
 ) -> Matches:
-    if theirs.in_proj_weight is not None:
-        weights = list(torch.split(theirs.in_proj_weight, ours.d_model))
-    else:  # keys or values of another width
-        weights = [getattr(theirs, f"{letter}_proj_weight") for letter in "qkv"]
+    weights = torch.split(theirs.in_proj_weight, ours.d_model)
     bias = theirs.in_proj_bias
     biases = [None] * 3 if bias is None else list(torch.split(bias, ours.d_model))
     for name, weight, their_bias in zip(("query", "key", "value"), weights, biases, strict=True):
@@ -374,6 +371,10 @@ def _check_norms(norms: Sequence[nn.Module | None]) -> None:
 
 
 def refuse_extras(attention: nn.MultiheadAttention) -> None:
+    if attention.kdim != attention.embed_dim or attention.vdim != attention.embed_dim:
+        fix = "project them to the width of the queries first"
+        got = f"kdim={attention.kdim}, vdim={attention.vdim}"
+        raise invalid("module", f"keys and values of width {attention.embed_dim}", got, fix)
     if attention.bias_k is not None or attention.add_zero_attn:
         expected = "attention without add_bias_kv and add_zero_attn"
         fix = "they are not part of the paper's attention and have no counterpart here"

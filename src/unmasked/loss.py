@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .config import PADDING
-from .errors import check_probability, check_tokens, check_type, invalid, shape
+from .errors import check_tokens, checked, contracts, invalid, shape
 from .fast.chunked_loss import summed_loss
 from .fast.guard import is_plain
 from .fast.packed import packed_decode
@@ -25,6 +25,7 @@ def teacher_forcing(target: Tensor, vocabulary: int | None = None) -> tuple[Tens
     return target[:, :-1], target[:, 1:]
 
 
+@checked(contracts.translation_loss)
 def translation_loss(
     model: Transformer,
     source: Tensor,
@@ -42,15 +43,12 @@ def translation_loss(
     batch's number of labels, by which the part's sum is divided, so that the parts add up to the
     mean of the whole.
     """
-    check_type("model", model, Transformer)
-    check_probability("smoothing", smoothing)
     inputs, labels = teacher_forcing(target, model.config.target_vocab)
     real = labels != PADDING
     if not real.any():
         fix = "a target needs a word or an EOS after its BOS"
         raise invalid("target", "at least one label", "padding only", fix)
-    compiling = torch.compiler.is_compiling()  # then whoever compiles has looked
-    if packed and (compiling or is_plain(model)):
+    if packed and is_plain(model):
         hidden = packed_decode(model, source, inputs, real)
     else:
         memory = model.encode(source)
@@ -59,6 +57,7 @@ def translation_loss(
     generator = model.generator
     count = len(labels) if total is None else total
     many = len(labels) * model.config.target_vocab > MANY
+    compiling = torch.compiler.is_compiling()
     if many and torch.is_grad_enabled() and not compiling and is_plain(generator):
         return summed_loss(hidden, generator.weight, generator.bias, labels, smoothing) / count
     return smoothed_cross_entropy(generator(hidden), labels, smoothing).sum() / count

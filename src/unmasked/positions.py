@@ -83,7 +83,7 @@ class LearnedPositions(nn.Module):
     @checked(contracts.learned_rows)
     def rows(self, length: int, start: int = 0) -> Tensor:
         """The encodings of positions start … start + length - 1: [length, d_model]."""
-        return self.table[start : start + length]
+        return self.table.narrow(0, start, length)
 
     @checked(contracts.learned_positions)
     def forward(self, x: Tensor, start: int = 0) -> Tensor:  # [B, T, D] → [B, T, D]

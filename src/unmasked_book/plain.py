@@ -29,9 +29,8 @@ class MultiHeadAttention(nn.Module):
         q, k, v = self.split(self.query(x)), self.split(self.key(y)), self.split(self.value(y))
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, queries, keys]
         weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-        return self.output(
-            (weights @ v).transpose(1, 2).flatten(2)
-        )  # heads side by side: [B, T, D]
+        heads = (weights @ v).transpose(1, 2).flatten(2)  # side by side: [B, T, D]
+        return self.output(heads)
 
     def split(self, x: Tensor) -> Tensor:  # [B, T, D] → [B, H, T, K]
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

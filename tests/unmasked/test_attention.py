@@ -377,3 +377,13 @@ def test_what_began_with_gradients_goes_on_without_them():
     with torch.no_grad():
         k, _ = cache.append(keys[:, :, :1], keys[:, :, :1])
     assert torch.equal(k, torch.cat([keys, keys[:, :, :1]], dim=2))
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_cache_of_other_sentences_is_refused(batch):
+    attention_, cache = MultiHeadAttention(8, 2).eval(), KeyValueCache()
+    with torch.no_grad():
+        attention_(torch.randn(3, 2, 8), cache=cache)
+        with pytest.raises(ValueError, match=f"cache: expected a batch of {batch}, got 3"):
+            attention_(torch.randn(batch, 1, 8), cache=cache)
+    assert cache.length == 2

@@ -108,3 +108,49 @@ def test_every_parameter_is_reached_by_the_gradient():
         if not name.endswith("key.bias") and not parameter.grad.abs().max() > 1e-12
     ]
     assert unreached == []
+
+
+# --- What belongs to other sentences is refused, and nothing has changed ------------------------
+
+
+def three_read(decoder):
+    state = DecoderState(2)
+    with torch.no_grad():
+        decoder(vectors(3, 2), vectors(3, 4), state=state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("batch", "read", "message"),
+    [(1, 4, "a batch of 1, got 3"), (4, 4, "a batch of 4, got 3"), (3, 5, "a memory of 5")],
+)
+def test_a_state_of_other_sentences_is_refused(batch, read, message):
+    decoder = Decoder(layer_config(), 2).double().eval()
+    state = three_read(decoder)
+    with torch.no_grad(), pytest.raises(ValueError, match=message):
+        decoder(vectors(batch, 1), vectors(batch, read), state=state)
+    assert [layer.past.length for layer in state.layers] == [2, 2]
+
+
+def test_a_state_of_another_depth_is_refused_compiled_too():
+    decoder = Decoder(layer_config(), 2).double().eval()
+    with pytest.raises(ValueError, match="state: expected 2 layers, got 1"):
+        decoder(vectors(1, 1), vectors(1, 2), state=DecoderState(1))
+    compiled = torch.compile(decoder, backend="eager")
+    with pytest.raises(ValueError, match="layers|zip"):
+        compiled(vectors(1, 1), vectors(1, 2), state=DecoderState(1))
+
+
+@pytest.mark.parametrize("part", ["model", "encode", "decode", "decoder"])
+def test_maps_of_another_kind_are_refused_and_not_left_empty(part):
+    model = small_model()
+    source = torch.tensor([[3, 4]])
+    memory, mask = model.encode(source), torch.ones(1, 1, 1, 2, dtype=torch.bool)
+    calls = {
+        "model": lambda: model(source, source, maps=[]),
+        "encode": lambda: model.encode(source, maps=[]),
+        "decode": lambda: model.decode(source, memory, source_mask=mask, maps=[]),
+        "decoder": lambda: model.decoder(memory, memory, maps=[]),
+    }
+    with pytest.raises(ValueError, match="maps: expected a AttentionMaps, got list"):
+        calls[part]()

@@ -171,7 +171,7 @@ REFUSED = [  # the call, the argument that its message begins with, and what the
     (config(n_decoder_layers=1.5), "n_decoder_layers", "1.5"),
     (config(source_vocab=True), "source_vocab", "True"),
     (lambda: Dropout(2.0), "dropout", "2.0"),
-    (lambda: FeedForward(8, 4, kind="rnn"), "feed_forward", "'rnn'"),
+    (lambda: FeedForward(8, 4, kind="rnn"), "kind", "'rnn'"),
     (lambda: Transformer(LayerConfig()), "config", "LayerConfig"),
     (lambda: DecoderLayer(None), "config", "NoneType"),
     (lambda: Decoder(None, 1), "config", "NoneType"),

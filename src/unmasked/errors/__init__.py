@@ -1,6 +1,6 @@
-"""Errors that say what to do: every refusal of the package is a ValueError made here.
+"""Errors that say what to do: a wrong argument is a ValueError of one shape, made here.
 
-The rules themselves, one for each public function of the model, are in `contracts.py`.
+The rules of the model, its loss and its searches are in `contracts.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ BOUNDARY = Boundary()
 def checked(contract: Callable[..., None]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Shows arguments to a contract first, by name: once, where a call comes in from outside.
 
-    What checked functions pass on to each other has been checked. Under torch.compile nothing is.
+    What a checked function passes on to others is not asked again, so its contract looks at all of
+    it. Under torch.compile nothing is asked.
     """
     needed = list(inspect.signature(contract).parameters)
 
@@ -58,8 +59,8 @@ def checked(contract: Callable[..., None]) -> Callable[[Callable[P, R]], Callabl
             given = signature.bind(*args, **kwargs)
             given.apply_defaults()
             contract(**{name: given.arguments[name] for name in needed})
-            BOUNDARY.crossed = True
             try:
+                BOUNDARY.crossed = True
                 return function(*args, **kwargs)
             finally:
                 BOUNDARY.crossed = False

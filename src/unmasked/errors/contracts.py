@@ -1,4 +1,4 @@
-"""What each public function of the model may be called with.
+"""What the functions of the model, its loss and its searches may be called with.
 
 A rule names the arguments that it looks at as the function does (`errors.checked`).
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..config import ACTIVATIONS, FEED_FORWARDS, PADDING, LayerConfig, TransformerConfig
+from ..inspection.maps import AttentionMaps
 from . import (
     check_at_least,
     check_boolean,
@@ -171,14 +172,21 @@ def multi_head(
 ) -> None:
     check_vectors("query", query, self.d_model)
     batch, queries, _ = query.shape
+    check_cache(cache, batch)
     keys, past = query if key is None else key, 0 if cache is None else cache.length
     if cache is not None and cache.filled:
         keys, past = cache.read()[0][:, 0], 0
     else:
-        check_vectors("key", keys, self.key.in_features, batch)
-        check_vectors("value", keys if value is None else value, self.value.in_features, batch)
+        check_vectors("key", keys, self.d_model, batch)
+        check_vectors("value", keys if value is None else value, self.d_model, batch)
     if mask is not None:
         check_mask("mask", mask, (batch, self.n_heads, queries, past + keys.shape[1]))
+
+
+def check_cache(cache: KeyValueCache | None, batch: int) -> None:
+    if cache is not None and cache.length and len(cache.keys) != batch:
+        fix = "begin with a new one for other sentences"
+        raise invalid("cache", f"a batch of {batch}", len(cache.keys), fix)
 
 
 def make_cache(capacity: int) -> None:
@@ -204,7 +212,7 @@ def make_feed_forward(d_model: int, d_ff: int, dropout: float, kind: str, activa
     check_at_least("d_model", d_model, 1)
     check_at_least("d_ff", d_ff, 1)
     check_probability("dropout", dropout)
-    check_choice("feed_forward", kind, FEED_FORWARDS)
+    check_choice("kind", kind, FEED_FORWARDS)
     check_choice("activation", activation, ACTIVATIONS)
 
 
@@ -216,6 +224,16 @@ def make_layer(config: LayerConfig) -> None:
     check_type("config", config, LayerConfig)
 
 
+def encoder(self: Any, x: Tensor, mask: Tensor | None, maps: list[Tensor] | None) -> None:
+    config: LayerConfig = self.config
+    check_vectors("x", x, config.d_model)
+    if mask is not None:
+        batch, length, _ = x.shape
+        check_mask("mask", mask, (batch, config.n_heads, length, length))
+    if maps is not None:
+        check_type("maps", maps, list)
+
+
 def decoder(
     self: Any,
     x: Tensor,
@@ -223,11 +241,13 @@ def decoder(
     mask: Tensor | None,
     memory_mask: Tensor | None,
     state: DecoderState | None,
+    maps: AttentionMaps | None,
 ) -> None:
     config: LayerConfig = self.config
     check_vectors("x", x, config.d_model)
     check_vectors("memory", memory, config.d_model, len(x))
-    check_state(state, len(self.layers), len(x))
+    check_state(state, len(self.layers), len(x), memory.shape[1])
+    check_maps(maps)
     batch, length, _ = x.shape
     layers = [] if state is None else state.layers  # they know their past, extended or not
     past = max((layer.past.length for layer in layers), default=0)
@@ -250,19 +270,22 @@ def transformer(
     target: Tensor,
     source_mask: Tensor | None,
     target_mask: Tensor | None,
+    maps: AttentionMaps | None,
 ) -> None:
-    encode(self, source, source_mask)
-    check_target(self.config, target, tuple(source.shape), source_mask, target_mask)
+    encode(self, source, source_mask, maps)
+    check_target(self, target, tuple(source.shape), source_mask, target_mask)
 
 
-def encode(self: Any, source: Tensor, source_mask: Tensor | None) -> None:
+def encode(
+    self: Any, source: Tensor, source_mask: Tensor | None, maps: AttentionMaps | None
+) -> None:
     config: TransformerConfig = self.config
+    check_maps(maps)
     check_tokens("source", source, config.source_vocab)
     batch, length = source.shape
     if source_mask is not None:
         check_mask("source_mask", source_mask, (batch, config.n_heads, length, length))
-    if config.positions == "learned":
-        check_positions(length, config.max_len)
+    check_room(self.source_embedding, length)
 
 
 def decode(
@@ -272,6 +295,7 @@ def decode(
     source_mask: Tensor | None,
     target_mask: Tensor | None,
     state: DecoderState | None,
+    maps: AttentionMaps | None,
 ) -> None:
     check_vectors("memory", memory, self.config.d_model)
     if source_mask is None:
@@ -279,12 +303,13 @@ def decode(
         raise invalid("source_mask", "a boolean tensor", None, fix)
     read = len(memory), memory.shape[1]
     start = 0 if state is None else state.length
-    check_target(self.config, target, read, source_mask, target_mask, start)
-    check_state(state, len(self.decoder.layers), len(target))
+    check_target(self, target, read, source_mask, target_mask, start)
+    check_state(state, len(self.decoder.layers), len(target), memory.shape[1])
+    check_maps(maps)
 
 
 def check_target(
-    config: TransformerConfig,
+    model: Any,
     target: Tensor,
     source: tuple[int, ...],
     source_mask: Tensor | None,
@@ -292,6 +317,7 @@ def check_target(
     start: int = 0,
 ) -> None:
     """A target [B, T] behind `start` tokens, for a source of the shape [B, S]."""
+    config: TransformerConfig = model.config
     check_tokens("target", target, config.target_vocab)
     batch, length = target.shape
     if batch != source[0]:
@@ -301,19 +327,53 @@ def check_target(
         check_mask("source_mask", source_mask, (batch, config.n_heads, length, source[1]))
     if target_mask is not None:
         check_mask("target_mask", target_mask, (batch, config.n_heads, length, start + length))
-    if config.positions == "learned":
-        check_positions(start + length, config.max_len)
+    check_room(model.target_embedding, start + length)
 
 
-def check_state(state: DecoderState | None, layers: int, batch: int) -> None:
+def check_room(embedding: Any, length: int) -> None:
+    """That learned positions reach so far."""
+    if isinstance(table := getattr(embedding.positions, "table", None), nn.Parameter):
+        check_positions(length, len(table))
+
+
+def check_maps(maps: AttentionMaps | None) -> None:
+    if maps is not None:
+        check_type("maps", maps, AttentionMaps)
+
+
+def check_state(state: DecoderState | None, layers: int, batch: int, memory: int) -> None:
+    """That it is of this decoder and of these sentences, with a memory of so many positions."""
     if state is None:
         return
     if len(state.layers) != layers:
         fix = "begin with this model's start()"
         raise invalid("state", f"{layers} layers", len(state.layers), fix)
+    fix = "begin with a new state for other sentences"
     if state.real is not None and len(state.real) != batch:
-        fix = "begin with a new state for other sentences"
         raise invalid("state", f"a batch of {batch}", len(state.real), fix)
+    for layer in state.layers:
+        check_cache(layer.past, batch)
+        check_cache(layer.memory, batch)
+        if layer.memory.length and layer.memory.length != memory:
+            expected = f"a memory of {memory} positions"
+            raise invalid("state", expected, f"one of {layer.memory.length}", fix)
+
+
+# --- The loss ---------------------------------------------------------------------------------
+
+
+def translation_loss(model: Transformer, source: Tensor, target: Tensor, smoothing: float) -> None:
+    from ..transformer import Transformer  # which is made of what is above
+
+    check_type("model", model, Transformer)
+    check_probability("smoothing", smoothing)
+    check_tokens("source", source, model.config.source_vocab)
+    check_tokens("target", target, model.config.target_vocab)
+    if len(source) != len(target):
+        fix = "give each source sentence one target"
+        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
+    check_room(model.source_embedding, source.shape[1])
+    check_room(model.target_embedding, target.shape[1] - 1)
 
 
 # --- Searches ---------------------------------------------------------------------------------
@@ -327,6 +387,7 @@ def search(
     check_type("model", model, Transformer)
     config = model.config
     check_tokens("source", source, config.source_vocab)
+    check_room(model.source_embedding, source.shape[1])
     for name, token in (("bos", bos), ("eos", eos)):
         check_at_least(name, token, 0)
         if token >= config.target_vocab or token == PADDING:

@@ -1,1 +1,4 @@
-"""The same numbers, sooner: what `guard.is_plain` allows, and everything else goes without."""
+"""Faster versions: attention kernels and dropout for every model, the rest for plain ones.
+
+Packed training, search steps and the loss in chunks are used where `guard.is_plain` allows it.
+"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import isfunction
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.modules import module as hooks
 
@@ -58,6 +59,7 @@ METHODS = {kind: methods(kind) for kind in KINDS}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def is_plain(model: nn.Module) -> bool:
     """Whether reading the weights of a model is enough to compute what it computes.
 
@@ -85,6 +87,8 @@ def is_untouched(module: Any) -> bool:
     if not METHODS[kind].keys().isdisjoint(vars(module)):
         return False
     if kind is MultiHeadAttention and not is_whole(module):
+        return False
+    if any(type(p) is not nn.Parameter for p in module._parameters.values() if p is not None):
         return False
     parts = module._modules.items()
     return all(type(part) in PARTS.get(name, LAYERS) for name, part in parts)

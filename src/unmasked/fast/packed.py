@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..attention import MultiHeadAttention, attention
 from ..config import PADDING
-from ..errors import check_tokens, invalid
+from ..errors import invalid
 from ..masks import causal_mask, padding_mask
 from ..transformer import Transformer
 
@@ -58,10 +58,6 @@ def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tens
     For plain models only (`guard.is_plain`). `real` [B, T] marks the target positions whose output
     is wanted; in each row they come first, so that none of them looks back at an unwanted one.
     """
-    check_tokens("source", source, model.config.source_vocab)
-    if len(source) != len(target):
-        fix = "give each source sentence one target"
-        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
     if not bool((source != PADDING).any()):
         raise invalid("source", "at least one real token", "padding only", "leave the batch out")
     if bool((real & (target == PADDING)).any() or (real[:, 1:] & ~real[:, :-1]).any()):

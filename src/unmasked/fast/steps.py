@@ -130,7 +130,8 @@ class StepDecoder:
                     contract=weights(forward.contract),
                 )
             )
-        self.n_heads, self.activation = own.n_heads, forward.activation  # the same in every layer
+        first = layers[0]  # all are alike
+        self.n_heads, self.activation = first.self_attention.n_heads, first.feed_forward.activation
         self.attentions = [layer.cross_attention for layer in layers]
         self.final_norm, self.generator = model.decoder.norm, weights(model.generator)
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from ..errors import invalid
 from ..storage import UNFINISHED, digest, flush, read_tensors, write_tensors
 
-FORMAT = "unmasked checkpoint 1"
+FORMAT = "unmasked checkpoint 2"
 STATE = "state.json"
 KEPT = 2  # the newest; the others are deleted
 NAME = re.compile("step-([0-9]{8,})")

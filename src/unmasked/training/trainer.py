@@ -26,7 +26,6 @@ from tqdm import tqdm
 from ..data.corpus import Corpus, Cursor
 from ..data.streaming import AnyCorpus, StreamedCorpus
 from ..errors import check_at_least, check_type, invalid
-from ..fast.guard import is_plain
 from ..loss import translation_loss
 from ..storage import set_tensors, tensors_of
 from ..transformer import Transformer
@@ -171,6 +170,7 @@ class Trainer:
             row = {"loss": loss, "norm": norm, "rate": rate, "seconds": self.seconds()}
             self.taken = []
         if watch is not None and self.group.first:
+            self.model.eval()  # whoever watches may look at either
             shown: Any = self.result().eval()
             seen = watch(self.step, shown) or {}
             row |= {name: float(value) for name, value in seen.items()}
@@ -222,7 +222,7 @@ class Trainer:
         checkpoint.save(folder, self.step, tensors, state)
 
     def begin(self, folder: Path, resume: bool) -> None:
-        """Where the folder's last checkpoint stands, if it is to be resumed."""
+        """Restores the last checkpoint to resume it; else refuses a folder that has one."""
         found = checkpoint.newest(folder) if resume else None
         if not resume and checkpoint.checkpoints(folder):
             fix = "resume it, or choose another folder"
@@ -272,7 +272,7 @@ class LossOf(nn.Module):
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         super().__init__()
         self.model, self.smoothing = model, recipe.smoothing
-        self.packed = recipe.packed and is_plain(model)
+        self.packed = recipe.packed
 
     def forward(self, source: Tensor | None, target: Tensor | None, total: int) -> Tensor:
         if source is None or target is None:  # nothing for this process: it waits for the others

@@ -591,3 +591,43 @@ def test_several_changes_at_once(names, options):
         if set(names) <= {"nothing", "frozen weights", "other weights"}:
             assert is_plain(model)
         assert_the_same_numbers(model)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # the compiler's own look
+def test_a_compiled_packed_loss_hears_hooks_too():
+    model = made()
+    model.encoder.layers[0].self_attention.register_forward_hook(lambda _, a, out: out * 3)
+    expected = translation_loss(model, *batch())
+    compiled = torch.compile(
+        lambda: translation_loss(model, *batch(), packed=True), backend="eager"
+    )
+    assert difference(compiled(), expected) < 1e-12
+
+
+class Quantised(torch.Tensor):
+    """A weight that multiplies otherwise than its numbers say, as quantised ones do."""
+
+
+def test_weights_of_another_kind_are_not_read():
+    model = made()
+    assert is_plain(model)
+    weight = model.decoder.layers[0].feed_forward.expand.weight
+    other = nn.Parameter(weight.detach().as_subclass(Quantised))
+    model.decoder.layers[0].feed_forward.expand.weight = other
+    assert type(other) is not nn.Parameter
+    assert not is_plain(model)
+
+
+def test_a_source_beyond_learned_positions_is_refused_by_every_entrance():
+    model = made(positions="learned", max_len=4)
+    source, target = torch.full((1, 5), 3), torch.tensor([[1, 3, 2]])
+    for call in (
+        lambda: model(source, target),
+        lambda: model.encode(source),
+        lambda: greedy(model, source, 2),
+        lambda: beam(model, source, 2, 2),
+        lambda: translation_loss(model, source, target),
+        lambda: translation_loss(model, source, target, packed=True),
+    ):
+        with pytest.raises(ValueError, match="positions: expected positions below max_len=4"):
+            call()

@@ -268,7 +268,8 @@ def test_what_is_cut_off_or_missing_is_found(folder, name, left):
         ("[1]", r"got \[1\]; it is of another"),
         ("3", "got 3; it is of another"),
         ('{"format": "unmasked checkpoint 0"}', "got 'unmasked checkpoint 0'; it is of another"),
-        ('{"format": "unmasked checkpoint 1"}', "state.json with another sum"),
+        ('{"format": "unmasked checkpoint 2"}', "state.json with another sum"),
+        ('{"format": "unmasked checkpoint 1"}', "'unmasked checkpoint 2', got"),  # of version 0.1
     ],
 )
 def test_what_is_no_state_of_ours_is_refused(folder, text, message):

@@ -577,3 +577,11 @@ def test_one_sentence_is_enough():
     one = Corpus([[5, 6, EOS]], [[BOS, 7, EOS]])
     history = quiet(model, Recipe(steps=60, tokens=10, rate=0.01, accumulate=2, warmup=5), one)
     assert history["loss"][-1] < history["loss"][0] / 2
+
+
+@pytest.mark.parametrize("average", [None, 0.7])
+def test_whoever_watches_may_ask_the_trained_model_itself(average):
+    """It is not in training mode then: its dropout would give another answer each time."""
+    model, modes = small(), []
+    quiet(model, changed(average=average), watch=lambda *_: modes.append(model.training))
+    assert modes == [False] * 13
