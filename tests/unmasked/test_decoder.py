@@ -137,7 +137,7 @@ def test_a_state_of_another_depth_is_refused_compiled_too():
     with pytest.raises(ValueError, match="state: expected 2 layers, got 1"):
         decoder(vectors(1, 1), vectors(1, 2), state=DecoderState(1))
     compiled = torch.compile(decoder, backend="eager")
-    with pytest.raises(ValueError, match="layers|zip"):
+    with pytest.raises(ValueError, match=r"layers|zip"):
         compiled(vectors(1, 1), vectors(1, 2), state=DecoderState(1))
 
 
