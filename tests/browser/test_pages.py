@@ -9,13 +9,26 @@ from visit import SIZES, Visit
 FIRST_VISIT = 1.5e6  # bytes, figures aside
 
 
-@pytest.mark.parametrize("name", [*pages(), "search", "genindex"])
-def test_the_page_opens_fits_and_is_accessible(visit: Visit, name: str):
+EVERY = pytest.mark.parametrize("name", [*pages(), "search", "genindex"])
+ARTICLES = set(pages())
+
+
+@EVERY
+def test_the_page_opens_and_fits_and_its_text_stands_out(visit: Visit, theme: str, name: str):
+    """What is written in the article is dark on light or light on dark."""
     page = visit.open(name)
     overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(overflow) <= 0
     assert page.locator("h1:visible").count() == 1
-    found = Axe().run(page, options={"preload": False}).response["violations"]
+    for brightness in inks(page) if name in ARTICLES else ():
+        assert brightness < 128 if theme == "light" else brightness > 128
+
+
+@pytest.mark.parametrize(("theme", "size"), [("light", SIZES["wide"]), ("dark", SIZES["narrow"])])
+@EVERY
+def test_the_page_is_accessible(visit: Visit, name: str):
+    """Both themes and both widths, in pairs: axe takes seconds."""
+    found = Axe().run(visit.open(name), options={"preload": False}).response["violations"]
     faults = [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
     assert faults == []
 
@@ -31,13 +44,6 @@ def test_a_first_visit_is_light(visit: Visit, name: str):
     )
     document = page.evaluate("performance.getEntriesByType('navigation')[0].encodedBodySize")
     assert sum(weights) + document < FIRST_VISIT
-
-
-@pytest.mark.parametrize("name", pages())
-def test_text_and_formulas_stand_out_from_the_page(visit: Visit, theme: str, name: str):
-    """What is written in the article is dark on light or light on dark."""
-    for brightness in inks(visit.open(name)):
-        assert brightness < 128 if theme == "light" else brightness > 128
 
 
 @pytest.mark.parametrize("size", [SIZES["wide"]])
