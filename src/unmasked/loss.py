@@ -43,7 +43,7 @@ def translation_loss(
     batch's number of labels, by which the part's sum is divided, so that the parts add up to the
     mean of the whole.
     """
-    inputs, labels = teacher_forcing(target, model.config.target_vocab)
+    inputs, labels = teacher_forcing(target)
     real = labels != PADDING
     if not real.any():
         fix = "a target needs a word or an EOS after its BOS"
