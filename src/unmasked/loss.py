@@ -16,9 +16,9 @@ from .transformer import Transformer
 MANY = 1 << 20  # logits; above it they are made in parts
 
 
-def teacher_forcing(target: Tensor, vocabulary: int | None = None) -> tuple[Tensor, Tensor]:
+def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
     """What the decoder reads and what it must say next: [B, T + 1] → twice [B, T]."""
-    check_tokens("target", target, vocabulary)
+    check_tokens("target", target)
     if target.shape[1] < 2:
         fix = "a target begins with BOS and ends with EOS"
         raise invalid("target", "at least two tokens a row", f"shape {shape(target)}", fix)
