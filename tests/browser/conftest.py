@@ -1,17 +1,15 @@
 """A browser, and the built book behind a local address that it may ask, and no other."""
 
 import functools
-import shutil
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from browsers import launch
 from pages import HTML
 from playwright.sync_api import Browser, sync_playwright
 from visit import SIZES, Visit
-
-OPTIONS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"]
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -31,10 +29,8 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    assert path, "no browser: install Chromium (Debian, Ubuntu: apt-get install chromium)"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
+        browser = launch(playwright)
         yield browser
         browser.close()
 

@@ -1,0 +1,37 @@
+"""What the shipped models lose without each of their parts, on the book's eighty captions.
+
+Example: python benchmarks/ablations.py
+
+Writes ablations.json among the records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+import torch
+from tqdm import tqdm
+
+from unmasked.training.machine import machine
+from unmasked.translator import shipped_models
+from unmasked_book.ablation import losses
+from unmasked_book.records import RECORDS
+
+
+def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    torch.set_num_threads(1)
+    found = {name: losses(name) for name in tqdm(shipped_models(), unit="model")}
+    command = " ".join(["python", "benchmarks/ablations.py", *sys.argv[1:]])
+    result = {"machine": {**machine("cpu"), "command": command}, "models": found}
+    path = RECORDS / "ablations.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{len(found)} models are in {path}")
+
+
+if __name__ == "__main__":
+    main()

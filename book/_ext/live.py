@@ -1,0 +1,70 @@
+"""The live model in the built book: its boxes in pages, its files beside them, its tables.
+
+A page holds `<div class="unmasked-live-here" data-model="de-en"></div>`, in Markdown or in a
+notebook's Markdown, with what is shown elsewhere inside it; `data-open` shows the switches opened.
+Nothing is loaded before the reader's click.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from unmasked.translator import shipped_models
+from unmasked_book.live import tables
+from unmasked_book.live.translator import box, model_file, script
+
+PLACE = re.compile(
+    r'<div class="unmasked-live-here" data-model="([\w-]+)"( data-open)?>.*?</div>', re.DOTALL
+)
+FOLDER = "_static/live"
+
+
+def fill_places(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """The box instead of the place that a page has for it."""
+    up = "../" * page.count("/")
+
+    def filled(place: re.Match[str]) -> str:
+        return box(place[1], f"{up}{FOLDER}/", broken=bool(place[2]))
+
+    if "unmasked-live-here" in context.get("body", ""):
+        context["body"] = PLACE.sub(filled, context["body"])
+
+
+def write_files(app: Sphinx, error: Exception | None) -> None:
+    """The script, and each model twice: to be fetched, and as a script for file://."""
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir, FOLDER)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "live.js").write_text(script(), encoding="utf-8")
+    for name in shipped_models():
+        data = model_file(name)
+        (folder / f"{name}.bin").write_bytes(data)
+        text = base64.b64encode(data).decode("ascii")
+        models = "(globalThis.unmaskedModels = globalThis.unmaskedModels || {})"
+        (folder / f"{name}.js").write_text(f'{models}["{name}"] = "{text}";\n', encoding="utf-8")
+
+
+class LiveTable(SphinxDirective):
+    """`{live-table} equality` or `{live-table} ablations`: a recorded run as a table."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(getattr(tables, self.arguments[0])())
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", fill_places)
+    app.connect("build-finished", write_files)
+    app.add_directive("live-table", LiveTable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

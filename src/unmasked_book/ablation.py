@@ -1,0 +1,161 @@
+"""A trained model with parts switched off: what it relies on shows in what is missing then.
+
+A sublayer that is off adds nothing; a residual that is off lets only the sublayer through. It says
+what *this* model needs, trained as it was with everything on, and not what a Transformer needs.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unmasked.attention import MultiHeadAttention
+from unmasked.data.corpus import pad
+from unmasked.encoder import Residual
+from unmasked.errors import invalid
+from unmasked.evaluation import bleu
+from unmasked.search import greedy
+from unmasked.transformer import Transformer
+from unmasked.translator import load
+
+from .captions import CAPTIONS
+
+Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
+
+
+def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Transformer:
+    """A copy of the model in which these `PARTS`, and single heads, are switched off."""
+    model = copy.deepcopy(model)
+    with torch.no_grad():
+        for part in parts:
+            if part not in PARTS:
+                fix = f"name some of {', '.join(PARTS)}"
+                raise invalid("part", "a part that can be switched off", repr(part), fix)
+            PARTS[part](model)
+        for head in heads:
+            silence(model, head)
+    return model
+
+
+class NoPositions(nn.Module):
+    """In the place of positions: every token stands nowhere."""
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:  # noqa: ARG002
+        return x
+
+
+class NoResidual(Residual):
+    """Only what the sublayer makes goes on."""
+
+    def forward(self, x: Tensor, sublayer: Callable[..., Tensor], **options: object) -> Tensor:
+        if self.pre:
+            return self.dropout(sublayer(self.norm(x), **options))
+        return self.norm(self.dropout(sublayer(x, **options)))
+
+
+def no_residuals(model: Transformer) -> None:
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.__class__ = NoResidual
+
+
+def no_norms(model: Transformer) -> None:
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.norm = nn.Identity()
+    model.encoder.norm = model.decoder.norm = None
+
+
+def no_positions(side: str) -> Callable[[Transformer], None]:
+    def switch_off(model: Transformer) -> None:
+        model.get_submodule(f"{side}_embedding").positions = NoPositions()
+
+    return switch_off
+
+
+def no_sublayer(*names: str) -> Callable[[Transformer], None]:
+    """Its last matrix becomes zero, and so does all that it gives."""
+
+    def switch_off(model: Transformer) -> None:
+        for name, module in model.named_modules():
+            if name.startswith(names[0]) and name.endswith(names[1:]):
+                for parameter in module.parameters():
+                    parameter.zero_()
+
+    return switch_off
+
+
+def no_scale(model: Transformer) -> None:
+    """Queries √K times as long undo the division by √K."""
+    for attention in attentions(model).values():
+        root = math.sqrt(attention.d_model // attention.n_heads)
+        for parameter in attention.query.parameters():
+            parameter.mul_(root)
+
+
+PARTS: dict[str, Callable[[Transformer], None]] = {
+    "encoder_positions": no_positions("source"),
+    "decoder_positions": no_positions("target"),
+    "encoder_self": no_sublayer("encoder", "self_attention.output"),
+    "decoder_self": no_sublayer("decoder", "self_attention.output"),
+    "cross": no_sublayer("decoder", "cross_attention.output"),
+    "feed_forward": no_sublayer("", "feed_forward.contract"),
+    "residuals": no_residuals,
+    "norms": no_norms,
+    "scale": no_scale,
+}
+
+
+def attentions(model: Transformer) -> dict[tuple[str, int], MultiHeadAttention]:
+    """Each by its kind and layer."""
+    found = {("encoder", i): layer.self_attention for i, layer in enumerate(model.encoder.layers)}
+    for i, layer in enumerate(model.decoder.layers):
+        found |= {("decoder", i): layer.self_attention, ("cross", i): layer.cross_attention}
+    return found
+
+
+def silence(model: Transformer, head: Head) -> None:
+    """The output matrix ignores what this head says."""
+    kind, layer, number = head
+    attention = attentions(model).get((kind, layer))
+    if attention is None or not 0 <= number < attention.n_heads:
+        fix = "a kind (encoder, decoder, cross), a layer and a head, both counted from 0"
+        raise invalid("head", "one that the model has", repr(head), fix)
+    width = attention.d_model // attention.n_heads
+    attention.output.weight[:, number * width : (number + 1) * width] = 0.0
+
+
+# --- What it costs ----------------------------------------------------------------------------
+
+EXAMPLE = "Eine Katze jagt eine Frau.", "A cat chases a woman."
+
+
+def losses(name: str) -> dict[str, dict[str, Any]]:
+    """A shipped model whole (""), and without each part: BLEU on the captions, greedy; one example;
+    and how many translations stay the same when the source's tokens are shuffled."""
+    whole = load(name)
+    german = name.startswith("de")
+    pairs = [(c.german, c.english) if german else (c.english, c.german) for c in CAPTIONS]
+    sources = [whole.read(source) for source, _ in pairs]
+    chance = random.Random(0)
+    mixed = [[*chance.sample(row[:-1], len(row) - 1), row[-1]] for row in sources]
+    example = [whole.read(EXAMPLE[0] if german else EXAMPLE[1])]
+    found = {}
+    for part in ("", *PARTS):
+        model = without(whole.model, *[part] * bool(part))
+        straight, shuffled, [said] = (
+            [whole.target.decode(row) for row in greedy(model, pad(rows)).tolist()]
+            for rows in (sources, mixed, example)
+        )
+        found[part] = {
+            "bleu": round(bleu(straight, [target.lower() for _, target in pairs]).score, 1),
+            "same when shuffled": sum(a == b for a, b in zip(straight, shuffled, strict=True)),
+            "example": said,
+        }
+    return found

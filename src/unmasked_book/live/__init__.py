@@ -1,0 +1,6 @@
+"""What of the book runs in a reader's browser: the trained model, and four figures to explore."""
+
+from .explore import explore_attention, explore_beam, explore_masks, explore_positions
+from .translator import live
+
+__all__ = ["explore_attention", "explore_beam", "explore_masks", "explore_positions", "live"]

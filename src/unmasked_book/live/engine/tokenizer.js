@@ -1,0 +1,122 @@
+// Sentences → tokens → sentences: subwords by byte-pair encoding, or whole words.
+
+export const PADDING = 0, BOS = 1, EOS = 2, UNKNOWN = 3;
+const SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"];
+const BLANK = "▁";
+
+// Only this pipeline is known: what the package's vocabularies are made with.
+const PIPELINE = JSON.stringify([
+  [
+    { type: "NFKC" },
+    { type: "Lowercase" },
+    { type: "Replace", pattern: { Regex: "\\s+" }, content: " " },
+    { type: "Strip", strip_left: true, strip_right: true },
+  ],
+  [
+    { type: "Metaspace", replacement: BLANK, prepend_scheme: "always", split: true },
+    { type: "Punctuation", behavior: "Isolated" },
+  ],
+]);
+
+export class Subwords {
+  // `words` holds every token in the order of its number; `merges` pairs of tokens, first learnt first.
+  constructor(words, merges) {
+    this.words = words;
+    this.numbers = new Map(words.map((word, number) => [word, number]));
+    this.merges = new Map(); // "left right" → [rank, the merged token]
+    merges.forEach(([left, right], rank) => {
+      this.merges.set(left * words.length + right, [rank, this.numbers.get(words[left] + words[right])]);
+    });
+    this.known = new Map(); // a piece of text → its tokens
+  }
+
+  // From the package's tokenizer.json.
+  static fromJson(text) {
+    const { normalizer, pre_tokenizer, model } = JSON.parse(text);
+    const steps = [normalizer?.normalizers, pre_tokenizer?.pretokenizers];
+    if (JSON.stringify(steps) !== PIPELINE || model.type !== "BPE" || model.byte_fallback) {
+      throw new Error("The engine knows the package's own subwords; this tokenizer.json is another kind.");
+    }
+    const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]).map(([word]) => word);
+    const merges = model.merges.map((pair) => pair.map((word) => model.vocab[word]));
+    return new Subwords(words, merges);
+  }
+
+  // From letters and pairs of numbers alone: each merge makes the next token.
+  static fromPairs(letters, pairs) {
+    const words = [...SPECIAL, ...letters], merges = [];
+    for (let i = 0; i < pairs.length; i += 2) {
+      merges.push([pairs[i], pairs[i + 1]]);
+      words.push(words[pairs[i]] + words[pairs[i + 1]]);
+    }
+    return new Subwords(words, merges);
+  }
+
+  encode(sentence) {
+    return split(normalize(sentence)).flatMap((piece) => {
+      if (!this.known.has(piece)) this.known.set(piece, this.merge(piece));
+      return this.known.get(piece);
+    });
+  }
+
+  // Joins the two neighbours that were merged earliest in training, until none is left.
+  merge(piece) {
+    const tokens = Array.from(piece, (letter) => this.numbers.get(letter) ?? UNKNOWN);
+    for (;;) {
+      let best = [Infinity], at = -1;
+      for (let i = 0; i + 1 < tokens.length; i += 1) {
+        const found = this.merges.get(tokens[i] * this.words.length + tokens[i + 1]);
+        if (found && found[0] < best[0]) [best, at] = [found, i];
+      }
+      if (at < 0) return tokens;
+      tokens.splice(at, 2, best[1]);
+    }
+  }
+
+  // The text up to the first <eos>, without special tokens.
+  decode(tokens) {
+    const words = untilEnd(tokens).filter((token) => token > UNKNOWN).map((token) => this.words[token]);
+    return words.map((word, i) => word.replaceAll(BLANK, i ? " " : "")).join("");
+  }
+}
+
+export class Words {
+  constructor(words) {
+    this.words = words;
+    this.numbers = new Map(words.map((word, number) => [word, number]).slice(3));
+  }
+
+  encode(sentence) {
+    return sentence.split(SPACES).filter(Boolean).map((word) => {
+      const token = this.numbers.get(word);
+      if (token === undefined) throw new Error(`The model has not learnt the word “${word}”.`);
+      return token;
+    });
+  }
+
+  decode(tokens) {
+    return untilEnd(tokens).filter((token) => token > EOS).map((token) => this.words[token]).join(" ");
+  }
+}
+
+// Lower case by the letter: a whole string would turn Σ at its end into ς.
+function normalize(sentence) {
+  const lower = Array.from(sentence.normalize("NFKC"), (letter) => letter.toLowerCase()).join("");
+  return lower.replace(/\p{White_Space}+/gu, " ").replace(/^ | $/g, "");
+}
+
+// A blank begins a piece, and each punctuation mark is one by itself.
+function split(text) {
+  if (!text) return [];
+  const marked = text.replaceAll(" ", BLANK);
+  const whole = marked.startsWith(BLANK) ? marked : BLANK + marked;
+  const pieces = whole.match(/▁[^▁]*|[^▁]+/g);
+  return pieces.flatMap((piece) => piece.match(/[!-/:-@[-`{-~\p{P}]|[^!-/:-@[-`{-~\p{P}]+/gu));
+}
+
+const SPACES = /\p{White_Space}+/u;
+
+function untilEnd(tokens) {
+  const end = tokens.indexOf(EOS);
+  return end < 0 ? tokens : tokens.slice(0, end);
+}

@@ -1,0 +1,311 @@
+"""Four figures of the chapters that a reader can take in hand: each a figure, and a live element.
+
+A call displays its figure, which stays where no script runs (GitHub, paper), and then an element
+that takes the figure's place where one does. The script comes with it: nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from matplotlib import rc_context
+from matplotlib.patches import Circle
+from torch import Tensor
+
+from unmasked.attention import masked_softmax
+from unmasked.config import BOS, EOS
+from unmasked.errors import check_at_least, check_number, check_type, invalid
+from unmasked.masks import causal_mask
+from unmasked.plots import sentence_maps
+from unmasked.plots.lines import bars
+from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
+from unmasked.positions import frequencies, sinusoids
+from unmasked.search import evaluating, limits_of, penalty, without_padding
+from unmasked.transformer import Transformer
+from unmasked.translator import Translator
+
+from ..search_tree import plot_tree, trace_beam
+from .bundle import bundle
+
+
+class Explorable:
+    """A figure, and the custom element that replaces it where scripts run."""
+
+    def __init__(self, name: str, picture: Picture, words: str, data: dict[str, Any]) -> None:
+        self.name, self.picture, self.words, self.data = name, picture, words, data
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(self.picture)
+        display({"text/html": self.html(), "text/plain": self.words}, raw=True)
+
+    def html(self) -> str:
+        """The element, its script and its style: self-contained, the same for the same data."""
+        data = html.escape(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
+        said = html.escape(self.words)
+        element = f"unmasked-{self.name}"
+        script = bundle(f"widgets/{self.name}.js")
+        return (
+            f'<{element} class="unmasked-live" role="group" aria-label="{said}" data="{data}">'
+            f"</{element}>\n<script>\n{script}</script>"
+        )
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+# --- Beam search (chapter 9) ------------------------------------------------------------------
+
+Beginning = tuple[int, ...]
+Continuations = list[tuple[int, float]]  # tokens and their log-probabilities, likeliest first
+
+
+def explore_beam(
+    translator: Translator,
+    sentence: str,
+    *,
+    widest: int = 5,
+    penalties: Sequence[float] = (0.0, 0.6, 1.0, 1.4),
+) -> Explorable:
+    """The tree of a beam search, to walk through with beams from 1 to `widest`.
+
+    What the model gives after each beginning that any of these searches needs goes with it: the
+    page searches by itself.
+    """
+    check_type("translator", translator, Translator)
+    check_at_least("widest", widest, 1)
+    if not sentence.strip():
+        raise invalid("sentence", "a sentence", repr(sentence), "give one to translate")
+    if not penalties:
+        raise invalid("penalties", "at least one number", "none", "offer 0.0, say")
+    for alpha in penalties:
+        check_number("penalties", alpha, 0.0, 2.0, "with more, searches hardly end")
+    # In float64 the third digit is the same on every machine.
+    model = copy.deepcopy(translator.model).cpu().double()
+    source = translator.tokens([sentence])
+    limit = int(limits_of(model, source, None))
+    known: dict[Beginning, Continuations] = {}
+
+    def after(beginning: Beginning) -> Continuations:
+        if beginning not in known:
+            known[beginning] = continuations(model, source, beginning, 2 * widest)
+        return known[beginning]
+
+    choices = sorted({round(float(alpha), 2) for alpha in penalties})
+    widths = range(1, widest + 1)
+    winners = [beam_of(after, width, limit, alpha) for alpha in choices for width in widths]
+    pieces = translator.target.words
+    used = sorted({token for found in known.values() for token, _ in found})
+    start = min(4, widest)
+    data = {
+        "sentence": sentence,
+        "tokens": [pieces[token] for token in used],
+        "limit": limit,
+        "widths": [*widths],
+        "penalties": choices,
+        "start": {"width": start, "penalty": choices[0]},
+        "tree": branches(known, {token: number for number, token in enumerate(used)}),
+    }
+    found = dict.fromkeys(f"“{translator.target.decode(winner)}”" for winner in winners)
+    words = (
+        f"A beam search for “{sentence}”, to walk through step by step, with a width of 1 to "
+        f"{widest} and a length penalty of {', '.join(f'{alpha:g}' for alpha in choices)}. "
+        f"The sentences that win: {', '.join(found)}."
+    )
+    root, best = trace_beam(model, source, start, length_penalty=choices[0])
+    plain = [piece.removeprefix("▁") for piece in pieces]
+    return Explorable("beam", plot_tree(root, best, plain), words, data)
+
+
+def continuations(
+    model: Transformer, source: Tensor, beginning: Beginning, count: int
+) -> Continuations:
+    """The likeliest next tokens, with three digits."""
+    with evaluating(model):
+        logits = without_padding(model(source, torch.tensor([[BOS, *beginning]]))[:, -1])
+        best = logits.log_softmax(-1)[0].topk(min(count, logits.shape[-1] - 1))  # none is padding
+    values = [round(value, 3) for value in best.values.tolist()]
+    return list(zip(best.indices.tolist(), values, strict=True))
+
+
+def beam_of(
+    after: Callable[[Beginning], Continuations], width: int, limit: int, alpha: float
+) -> Beginning:
+    """The winner of `search.beam`, from rounded numbers, as the page finds it: see beam.js."""
+    alive: list[tuple[Beginning, float]] = [((), 0.0)]
+    best: tuple[Beginning, float] = ((), -math.inf)
+    time = 0
+    while alive and best[1] < alive[0][1] / penalty(limit, alpha):
+        time += 1
+        candidates = [
+            ((*beginning, token), total + value)
+            for beginning, total in alive
+            for token, value in after(beginning)
+        ]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        alive = []
+        for rank, (beginning, total) in enumerate(candidates[: 2 * width]):
+            ends = beginning[-1] == EOS
+            if (ends or time == limit) and rank < width:
+                score = total / penalty(time, alpha)
+                best = best if best[1] >= score else (beginning, score)
+            elif not ends and time < limit and len(alive) < width:
+                alive.append((beginning, total))
+    return best[0]
+
+
+def branches(
+    known: dict[Beginning, Continuations], numbers: dict[int, int], beginning: Beginning = ()
+) -> list[list[Any]]:
+    """[token's number, log-probability, its own branches if they are known] for each."""
+    tree: list[list[Any]] = []
+    for token, value in known[beginning]:
+        longer = (*beginning, token)
+        tree.append([numbers[token], value])
+        if longer in known:
+            tree[-1].append(branches(known, numbers, longer))
+    return tree
+
+
+# --- The square root (chapter 3) --------------------------------------------------------------
+
+
+def explore_attention(scores: Sequence[float] | Tensor, *, start: int = 64) -> Explorable:
+    """What the softmax makes of scores if keys are 1 to 1024 wide, with √d as divisor and without.
+
+    `scores` are those of one query, after the division. Undivided ones are √d times as large.
+    """
+    widths = [2**power for power in range(11)]
+    if start not in widths:
+        raise invalid("start", "a power of two from 1 to 1024", repr(start), "take 64, say")
+    given = torch.as_tensor(scores, dtype=torch.float64)
+    if given.dim() != 1 or not 2 <= len(given) <= 12 or not given.isfinite().all():
+        fix = "give those of one query with a few keys"
+        raise invalid("scores", "from 2 to 12 finite numbers", given.tolist(), fix)
+    values = [round(score, 3) for score in given.tolist()]
+    given = torch.tensor(values, dtype=torch.float64)
+    weights = {"divided": given.softmax(-1), "not divided": (given * math.sqrt(start)).softmax(-1)}
+    entropy = {
+        name: (torch.special.entr(w).sum() / math.log(2)).item() for name, w in weights.items()
+    }
+    picture = bars(
+        {f"{name}, entropy {entropy[name]:.2f} bits": w.tolist() for name, w in weights.items()},
+        [f"key {number}" for number in range(1, len(values) + 1)],
+        xlabel="weight",
+        title=f"One query, vectors of width {start}",
+    )
+    words = (
+        f"The softmax of {len(values)} scores, with a width of 1 to 1024 to choose, divided by its "
+        f"square root or not. At {start} the entropy of the weights is {entropy['divided']:.2f} "
+        f"bits if divided and {entropy['not divided']:.2f} if not."
+    )
+    data = {"scores": values, "widths": widths, "start": start}
+    return Explorable("attention", picture, words, data)
+
+
+# --- Masks (chapter 1) ------------------------------------------------------------------------
+
+ATTENTIONS = {  # name → whose tokens are the queries, and whose the keys
+    "encoder": ("source", "source"),
+    "decoder": ("target", "target"),
+    "cross-attention": ("target", "source"),
+}
+MOST_TOKENS = 5  # columns that fit on a phone
+
+
+def explore_masks(source: Sequence[str], target: Sequence[str]) -> Explorable:
+    """The three masks of a sentence pair, to be changed by hand, and the weights of each row.
+
+    The scores are drawn at random, once: whatever changes is the mask's doing.
+    """
+    for name, given in (("source", source), ("target", target)):
+        if isinstance(given, str) or not 1 <= len(given) <= MOST_TOKENS:
+            expected = f"a list of 1 to {MOST_TOKENS} tokens"
+            raise invalid(name, expected, repr(given), "take a short sentence, and split it")
+    tokens = {"source": list(source), "target": list(target)}
+    draws = torch.Generator().manual_seed(0)
+    attentions, weights = [], []
+    for name, (queries, keys) in ATTENTIONS.items():
+        drawn = torch.randn(len(tokens[queries]), len(tokens[keys]), generator=draws)
+        scores = [[round(score, 1) + 0.0 for score in row] for row in drawn.tolist()]  # no -0.0
+        attentions.append({"name": name, "queries": queries, "keys": keys, "scores": scores})
+        mask = causal_mask(len(target)) if name == "decoder" else None
+        weights.append(masked_softmax(torch.tensor(scores), mask))
+    encoder, decoder, cross = weights
+    picture = sentence_maps(source, target, encoder=encoder, decoder=decoder, cross=cross)
+    words = (
+        f"Explore masks: attention in the encoder, in the decoder and across, for the source "
+        f"“{' '.join(source)}” and the target “{' '.join(target)}”. Choose how many tokens are "
+        "real, whether the mask is causal, and single pairs; read the weights of a row."
+    )
+    data = {"tokens": tokens, "padding": PAD, "attentions": attentions}
+    return Explorable("masks", picture, words, data)
+
+
+# --- Positions (chapter 2) --------------------------------------------------------------------
+
+LAST_POSITION, LAST_OFFSET = 100, 50  # where the sliders end
+
+
+def explore_positions(
+    position: int = 12, offset: int = 3, *, widths: Sequence[int] = (8, 16)
+) -> Explorable:
+    """Sinusoids as the hands of clocks: at a position, and `offset` steps further on.
+
+    Each pair of columns is one hand. The widths can be chosen from; the first is shown first.
+    """
+    for name, value, last in (
+        ("position", position, LAST_POSITION),
+        ("offset", offset, LAST_OFFSET),
+    ):
+        check_at_least(name, value, 0)
+        if value > last:
+            raise invalid(name, f"at most {last}", value, "its slider ends there")
+    if not widths or any(width not in range(2, 33, 2) for width in widths):
+        fix = "each hand needs a sine and a cosine, and 16 hands fill the page"
+        raise invalid("widths", "even numbers from 2 to 32", list(widths), fix)
+    words = (
+        f"Explore positions: clocks whose hands are the pairs of columns, of width "
+        f"{' or '.join(map(str, widths))}. Move a position from 0 to {LAST_POSITION} and an "
+        f"offset from 0 to {LAST_OFFSET}; read how far each hand turns, and the dot product."
+    )
+    data = {
+        "widths": list(widths),
+        "position": position,
+        "offset": offset,
+        "last": {"position": LAST_POSITION, "offset": LAST_OFFSET},
+    }
+    return Explorable("positions", clocks(widths[0], position, offset), words, data)
+
+
+def clocks(width: int, position: int, offset: int) -> Picture:
+    """A clock for each pair of columns, with two hands: sine to the right, cosine upwards."""
+    places = (position, position + offset)
+    hands = [sinusoids(place, 1, width).view(-1, 2).tolist() for place in places]
+    turns = [f"{omega * offset:.3f}" for omega in frequencies(width).tolist()]
+    columns = min(4, len(turns))
+    with rc_context(STYLE):
+        figure, lines = panels(-(-len(turns) // columns), columns, height=2.1)
+        axes = [axis for line in lines for axis in line]
+        for axis in axes:
+            axis.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+            axis.axis("off")
+        for axis, turn, *ends in zip(axes, turns, *hands, strict=False):
+            axis.set_title(f"turned by {turn}", fontsize=9.5, fontweight="normal")
+            axis.add_patch(Circle((0, 0), 1, fill=False, edgecolor=GREY))
+            for i, (x, y) in enumerate(ends):
+                style = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 2.5}
+                axis.plot([0, x], [0, y], label=f"position {places[i]}", **style)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    words = (
+        f"Clocks, one for each pair of columns of width {width}. From position {places[0]} to "
+        f"position {places[1]} the hands turn by {', '.join(turns)} radians."
+    )
+    return Picture(figure, words)

@@ -1,0 +1,64 @@
+"""A model's folder → one small file for the page: int8 rows, and the tokenizer as pairs of numbers.
+
+Each row of a matrix is kept as whole numbers from -127 to 127 and what they have to be multiplied
+with. The file is a safetensors file; its header holds `config.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from unmasked.data.vocabulary import SPECIAL_PIECES, Subwords
+from unmasked.storage import read_tensors
+from unmasked.translator import CONFIG, Translator, weights_file
+
+LEVELS = 127
+
+
+def packed(folder: Path) -> bytes:
+    """The file, compressed by gzip: the same bytes for the same model."""
+    translator = Translator.load(folder)  # it must be whole
+    tensors: dict[str, Tensor] = {}
+    for name, tensor in read_tensors(weights_file(folder)).items():
+        if tensor.dim() > 1:
+            tensors[name], tensors[f"{name}.scale"] = quantised(tensor)
+        else:
+            tensors[name] = tensor
+    header = {"config": (folder / CONFIG).read_text(encoding="utf-8")}
+    if isinstance(translator.source, Subwords):
+        letters, pairs = as_pairs(translator.source)
+        header["letters"] = json.dumps(letters, ensure_ascii=False)
+        tensors["merges"] = torch.tensor(pairs, dtype=torch.uint16)
+    return compressed(save(tensors, metadata=header))
+
+
+def compressed(data: bytes) -> bytes:
+    """As gzip, with all the memory that it can use."""
+    gzip = zlib.compressobj(9, zlib.DEFLATED, wbits=16 + zlib.MAX_WBITS, memLevel=9)
+    return gzip.compress(data) + gzip.flush()
+
+
+def quantised(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Whole numbers of the same shape, and what each row has to be multiplied with: [rows]."""
+    rows = matrix.float().flatten(1)
+    scale = rows.abs().amax(1) / LEVELS
+    whole = (rows / scale.clamp(min=1e-30)[:, None]).round().clamp(-LEVELS, LEVELS)
+    return whole.to(torch.int8).view(matrix.shape), scale
+
+
+def as_pairs(subwords: Subwords) -> tuple[list[str], list[tuple[int, int]]]:
+    """The letters, and for each later token the two that it was merged from."""
+    words = subwords.words
+    numbers = {word: number for number, word in enumerate(words)}
+    merges = [(numbers[left], numbers[right]) for left, right in subwords.merges]
+    first = len(words) - len(merges)
+    made = [words[left] + words[right] for left, right in merges]
+    if made != words[first:]:
+        raise ValueError("the vocabulary is not in the order in which its tokens were merged")
+    return words[len(SPECIAL_PIECES) : first], merges

@@ -1,0 +1,82 @@
+"""Two recorded runs as tables in Markdown: is the engine the package, and what does each part do?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..records import recorded
+
+PARTS = {
+    "": "nothing",
+    "encoder_positions": "positions of the source",
+    "decoder_positions": "positions of the target",
+    "encoder_self": "self-attention of the encoder",
+    "decoder_self": "self-attention of the decoder",
+    "cross": "cross-attention",
+    "feed_forward": "feed-forward networks",
+    "residuals": "residual connections",
+    "norms": "layer norms",
+    "scale": "the division by √dₖ",
+}
+
+
+def ablations(model: str = "de-en") -> str:
+    """What is switched off, BLEU, one example, and whether the order of the source matters."""
+    rows = [
+        [PARTS[part], f"{row['bleu']:.1f}", f"{row['same when shuffled']} of 80", shortened(row["example"])]
+        for part, row in recorded("ablations")["models"][model].items()
+    ]
+    head = ["switched off", "BLEU", "unchanged when the source is shuffled", "“Eine Katze jagt eine Frau.”"]
+    return table(head, rows) + "\n\n" + footnote(recorded("ablations")["machine"])
+
+
+def equality() -> str:
+    """What was compared with the package, in how many cases, and what differed: a column a model."""
+    run = recorded("live-equality")
+    grouped: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in run["rows"]:
+        what = row["what"]
+        if what.startswith("without"):
+            what = f"with parts switched off, {what.split(': ')[1]}"
+        grouped.setdefault(what, {}).setdefault(row["model"], []).append(row)
+    rows = []
+    for what, models in grouped.items():
+        kind = next(iter(models.values()))
+        cases = f"{len(kind)} × {kind[0]['cases']}" if len(kind) > 1 else f"{kind[0]['cases']:,}"
+        found = [difference(models[name]) for name in ("de-en", "en-de") if name in models]
+        if "random weights" in models:
+            found, cases = [difference(models["random weights"])] * 2, f"{cases} models"
+        rows.append([what, cases, *found, *["–"] * (2 - len(found)), allowed(kind)])
+    return table(["what is compared", "cases", "de-en", "en-de", "allowed"], rows) + (
+        "\n\n" + footnote(run["machine"])
+    )
+
+
+def difference(rows: list[dict[str, Any]]) -> str:
+    if "differ" in rows[0]:
+        return f"{sum(row['differ'] for row in rows)} differ"
+    return f"{max(row['largest'] for row in rows):.0e}"
+
+
+def allowed(rows: list[dict[str, Any]]) -> str:
+    limits = [row["limit"] for row in rows]
+    if "differ" in rows[0]:
+        return str(limits[0])
+    return f"{limits[0]:.0e}" if len(rows) == 1 else "5 × PyTorch’s own float32"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def shortened(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
+
+
+def footnote(machine: dict[str, Any]) -> str:
+    browser = f", {machine['browser']}" if "browser" in machine else ""
+    return (
+        f"*{machine['processor']}, one thread, PyTorch {machine['torch'].split('+')[0]}{browser}, "
+        f"{machine['date']}: `{machine['command']}`.*"
+    )

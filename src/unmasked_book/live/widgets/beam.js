@@ -1,0 +1,130 @@
+// Beam search, step by step, on continuations that a model has given before.
+import { announcer, choice, defineElement, dress, make, printed } from "./dom.js";
+import { drawTree } from "./tree.js";
+
+// data.tree: the best continuations of the empty beginning, likeliest first, each
+// [number of its token in data.tokens, log-probability, its own continuations if they were needed].
+function buildBeam(element, data) {
+  const chosen = { ...data.start };
+  let search, step;
+  make("p", element, `Translating “${data.sentence}”: choose how many beginnings the search keeps and how ` +
+    "much it forgives long sentences, then walk through its steps.");
+  const choices = make("div", element, null, { class: "unmasked-row" });
+  choice(choices, "beam width", labels(data.widths), key(chosen.width),
+    (width) => start({ width: Number(width) }));
+  choice(choices, "length penalty", labels(data.penalties), key(chosen.penalty),
+    (penalty) => start({ penalty: Number(penalty) }));
+  const row = make("div", element, null, { class: "unmasked-row" });
+  const buttons = Object.entries({
+    first: () => 1,
+    back: () => step - 1,
+    "one step": () => step + 1,
+    "to the end": () => search.steps,
+  }).map(([name, target]) => make("button", row, name, { type: "button", onclick: () => walk(target()) }));
+  const say = announcer(element, 0);
+  const picture = make("div", element);
+  make("p", element, "The number is the log-probability so far, or the score of a sentence that has ended " +
+    "(square). Faint: dropped at this step. Bold: the winner.", { class: "unmasked-note" });
+  const why = make("p", element);
+  const details = make("details", element);
+  make("summary", details, "As a list: what has ended, and the beginnings of this step");
+  const list = make("ul", details);
+
+  function start(change) {
+    Object.assign(chosen, change);
+    search = beamSearch(data, chosen.width, chosen.penalty);
+    walk(search.steps);
+  }
+
+  function walk(to) {
+    step = Math.min(Math.max(to, 1), search.steps);
+    const over = step === search.steps;
+    // Not `disabled`: a button that is pressed by a key keeps the focus.
+    buttons.forEach((button, i) => button.setAttribute("aria-disabled", i < 2 ? step === 1 : over));
+    const shown = search.nodes
+      .filter((node) => node.time === step || (node.time < step && node.state !== "dropped"))
+      .map((node) => ({ ...node, wins: over && node.wins }));
+    const kept = shown.filter((node) => node.time === step && node.state === "kept");
+    const finished = shown.filter((node) => node.state === "finished");
+    const [best] = [...finished].sort((a, b) => b.score - a.score);
+    const count = `${kept.length} ${kept.length === 1 ? "beginning" : "beginnings"}`;
+    const news = over
+      ? `the winner is “${best.text}” with score ${printed(best.score)}`
+      : `kept ${count}, the likeliest “${kept[0].text}” (${printed(kept[0].total)})`;
+    say(`Step ${step} of ${search.steps}: ${news}. Finished: ${finished.length}.`);
+    drawTree(picture, shown, {
+      label: `The tree of a search with a beam of ${chosen.width}, ${shown.length - 1} beginnings. ` +
+        `Step ${step}: ${news}.`,
+    });
+    why.textContent = best ? reason(data.limit, chosen.penalty, best, kept[0]) : "";
+    list.replaceChildren();
+    for (const node of shown.filter((node) => node.time === step || node.state === "finished")) {
+      const number = node.score === null ? printed(node.total) : `score ${printed(node.score)}`;
+      make("li", list, `“${node.text}” ${number}, ${node.state}`);
+    }
+  }
+
+  start({});
+}
+
+// { "1.00": "1", … }: an object would put whole numbers first, so its keys have digits.
+function labels(numbers) {
+  return Object.fromEntries(numbers.map((number) => [key(number), String(number)]));
+}
+
+function key(number) {
+  return number.toFixed(2);
+}
+
+// Why the search goes on or stops, in numbers.
+function reason(limit, alpha, winner, open) {
+  if (!open) return "The search stops: nothing is left to continue.";
+  const divisor = lengthPenalty(limit, alpha), hope = open.total / divisor;
+  const verdict = hope > winner.score ? "better than" : "no better than";
+  return `Still open: “${open.text}” (${printed(open.total)}). If it lost nothing more up to the limit ` +
+    `of ${limit} tokens, it would score ${printed(open.total)} / ${printed(divisor)} = ${printed(hope)}, ` +
+    `${verdict} ${printed(winner.score)}: the search ${hope > winner.score ? "goes on" : "stops"}.`;
+}
+
+function lengthPenalty(length, alpha) {
+  return ((5 + length) / 6) ** alpha;
+}
+
+// The rules of the package's search.beam: of the 2 · width best candidates, ends count among the
+// first `width`; `width` others are kept; it stops when nothing kept can beat the best that ended.
+function beamSearch({ tree, tokens, limit }, width, alpha) {
+  const joint = tokens.some((token) => token.startsWith("▁")) ? "" : " ";
+  const root = { id: 0, parent: null, token: "<bos>", text: "", time: 0, total: 0, next: tree };
+  const nodes = [{ ...root, score: null, state: "kept" }];
+  let alive = [...nodes], best = null, steps = 0;
+  do {
+    steps += 1;
+    const candidates = alive.flatMap((node) => node.next.map((found) => continued(node, found)));
+    candidates.sort((a, b) => b.total - a.total);
+    alive = [];
+    candidates.slice(0, 2 * width).forEach((node, rank) => {
+      const ends = node.token === "<eos>";
+      if ((ends || steps === limit) && rank < width) {
+        node.state = "finished";
+        node.score = node.total / lengthPenalty(steps, alpha);
+        if (!best || node.score > best.score) best = node;
+      } else if (!ends && steps < limit && alive.length < width) {
+        node.state = "kept";
+        alive.push(node);
+      }
+      node.id = nodes.push(node) - 1;
+    });
+  } while (alive.length && !(best && best.score >= alive[0].total / lengthPenalty(limit, alpha)));
+  for (let node = best; node; node = nodes[node.parent]) node.wins = true; // up to the root
+  return { nodes, steps };
+
+  function continued(parent, [number, value, next]) {
+    const token = tokens[number], ended = token === "<eos>";
+    const text = ended ? parent.text : (parent.text + joint + token).replaceAll("▁", " ").trimStart();
+    const total = parent.total + value;
+    return { parent: parent.id, token, text, time: steps, total, score: null, state: "dropped", next };
+  }
+}
+
+dress("@CSS@");
+defineElement("unmasked-beam", buildBeam);

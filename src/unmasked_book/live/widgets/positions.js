@@ -1,0 +1,179 @@
+// Chapter 2: a position as the hands of clocks. Each pair of columns (sine, cosine) is one hand, which turns
+// by its frequency ω at each step. A second hand stands δ steps further on.
+import { announcer, choice, defineElement, dress, make, onceAFrame, slider } from "./dom.js";
+
+function frequencies(width) {
+  return Array.from({ length: width / 2 }, (_, i) => 10000 ** ((-2 * i) / width));
+}
+
+// A row of the paper's table: sine in the even columns, cosine in the odd.
+function sinusoids(position, width) {
+  return frequencies(width).flatMap((omega) => [Math.sin(omega * position), Math.cos(omega * position)]);
+}
+
+// The dot product of any two rows that are `offset` steps apart.
+function dotProduct(offset, width) {
+  return frequencies(width).reduce((sum, omega) => sum + Math.cos(omega * offset), 0);
+}
+
+// Three decimals with a true minus, but none before zero.
+function fixed(x) {
+  return (Math.round(1000 * x) / 1000 || 0).toFixed(3).replace("-", "−");
+}
+
+// The end of a hand: as on a clock, 0 is at the top and angles grow to the right.
+function tip(angle, length = 1) {
+  return [length * Math.sin(angle), -length * Math.cos(angle)];
+}
+
+// From one hand to the other: a spiral, in which whole turns can be counted.
+function spiral(from, turn) {
+  const steps = Math.ceil(8 * turn) + 1;
+  const angles = Array.from({ length: steps + 1 }, (_, i) => (turn * i) / steps);
+  return angles.map((angle) => tip(from + angle, 0.3 + 0.012 * angle)).join(" ");
+}
+
+function build(element, data) {
+  const state = { width: data.widths[0], position: data.position, offset: data.offset };
+  const draw = onceAFrame(paint);
+  let clocks = [];
+
+  const set = (changes) => {
+    Object.assign(state, changes);
+    draw();
+  };
+  const ranged = (label, name) => slider(controls, label,
+    { min: 0, max: data.last[name], step: 1, value: state[name] }, (value) => set({ [name]: value }));
+
+  make("p", element, "Move the position, or drag a hand: all hands turn, the angles stay. "
+    + "Then move the offset.");
+  const controls = make("div", element, undefined, { class: "unmasked-row" });
+  const position = ranged("Position p", "position");
+  ranged("Offset δ", "offset");
+  const widths = Object.fromEntries(data.widths.map((width) => [width, width]));
+  choice(controls, "Width d", widths, String(state.width), (width) => set({ width: Number(width) }));
+  const faces = make("div", element, undefined, { class: "up-clocks" });
+  const legend = make("ul", element, undefined, { class: "unmasked-legend" });
+  const lines = { here: "position p", there: "position p + δ", turn: "turned by ω · δ" };
+  for (const [name, words] of Object.entries(lines)) make("li", legend, words, { class: `up-${name}` });
+  const equation = make("p", element);
+  const named = { role: "img", "aria-label": "The dot product over the offset" };
+  const plot = make("svg", element, undefined, { class: "up-plot", ...named });
+  const say = announcer(element);
+  const details = make("details", element);
+  make("summary", details, "The two rows, number by number");
+  const table = make("table", details, undefined, { class: "unmasked-table" });
+
+  // --- One pair of columns: two hands, and what the pair adds to the dot product
+
+  function clock(omega, i) {
+    const box = make("figure", faces);
+    const face = make("svg", box, undefined, { viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" });
+    make("circle", face, undefined, { r: 1, class: "up-face" });
+    const [here, there, turn] = Object.keys(lines).map((name) =>
+      make("polyline", face, undefined, { class: `up-hand up-${name}` }));
+    const knob = make("circle", face, undefined, { r: 0.3, class: "up-knob" });
+    drag(knob, face, omega);
+    const caption = make("figcaption", box);
+    const index = String(i).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
+    make("span", caption, `ω${index} = ${Number(omega.toPrecision(3))}`);
+    return { omega, turn, here, there, knob, angle: make("span", caption), cosine: make("span", caption) };
+  }
+
+  // Turning a hand by its ω moves the position by one step.
+  function drag(knob, face, omega) {
+    let last = null, place = 0;
+    const angleTo = ({ clientX, clientY }) => {
+      const { x, y, width, height } = face.getBoundingClientRect();
+      return Math.atan2(clientX - x - width / 2, y + height / 2 - clientY);
+    };
+    knob.addEventListener("pointerdown", (event) => {
+      knob.setPointerCapture(event.pointerId);
+      [last, place] = [angleTo(event), state.position];
+    });
+    knob.addEventListener("pointermove", (event) => {
+      if (last === null) return;
+      const angle = angleTo(event), turned = angle - last;
+      place += Math.atan2(Math.sin(turned), Math.cos(turned)) / omega;
+      place = Math.min(Math.max(place, 0), data.last.position);
+      last = angle;
+      position.value = Math.round(place);
+      position.dispatchEvent(new Event("input"));
+    });
+    for (const end of ["pointerup", "pointercancel"]) knob.addEventListener(end, () => (last = null));
+  }
+
+  // --- Everything follows from width, position and offset
+
+  function paint() {
+    const { width, position: p, offset } = state;
+    if (clocks.length !== width / 2) {
+      faces.textContent = "";
+      clocks = frequencies(width).map(clock);
+    }
+    for (const { omega, turn, here, there, knob, angle, cosine } of clocks) {
+      const [x, y] = tip(omega * p);
+      here.setAttribute("points", `0,0 ${x},${y}`);
+      there.setAttribute("points", `0,0 ${tip(omega * (p + offset))}`);
+      turn.setAttribute("points", spiral(omega * p, omega * offset));
+      knob.setAttribute("transform", `translate(${x} ${y})`);
+      angle.textContent = `ωδ = ${fixed(omega * offset)}`;
+      cosine.textContent = `cos = ${fixed(Math.cos(omega * offset))}`;
+    }
+    const terms = clocks.map(({ omega }) => fixed(Math.cos(omega * offset))).join(" + ");
+    const sum = fixed(dotProduct(offset, width));
+    equation.textContent = `PE(${p}) · PE(${p + offset}) = ${terms.replaceAll("+ −", "− ")} = ${sum}`;
+    drawCurve(width, offset);
+    writeTable(width, p, p + offset);
+    const angles = clocks.map(({ omega }) => fixed(omega * offset)).join(", ");
+    say(`From position ${p} to ${p + offset} the hands turn by ${angles} radians. `
+      + `The dot product is ${sum}.`);
+  }
+
+  // In pixels, so that the text is as large on a phone.
+  function drawCurve(width, offset) {
+    const right = Math.max(plot.clientWidth, 200) - 6, left = 30, top = 26, bottom = 126;
+    const deltas = Array.from({ length: 4 * data.last.offset + 1 }, (_, i) => i / 4);
+    const values = deltas.map((delta) => dotProduct(delta, width));
+    const least = Math.min(0, ...values);
+    const x = (delta) => left + ((right - left) * delta) / data.last.offset;
+    const y = (value) => bottom - ((bottom - top) * (value - least)) / (width / 2 - least);
+    const write = (text, x, y, anchor) => make("text", plot, text, { x, y, "text-anchor": anchor });
+    const line = (x1, y1, x2, y2) => make("line", plot, undefined, { x1, y1, x2, y2, class: "up-axis" });
+    plot.textContent = "";
+    plot.setAttribute("viewBox", `0 0 ${right + 6} 150`);
+    write("dot product", 0, 13, "start");
+    for (const value of [0, width / 2]) {
+      line(left, y(value), right, y(value));
+      write(value, left - 7, y(value) + 4, "end");
+    }
+    for (const delta of [0, data.last.offset]) write(delta, x(delta), 146, delta ? "end" : "middle");
+    write("δ", (left + right) / 2, 146, "middle");
+    line(x(offset), top, x(offset), bottom);
+    const points = deltas.map((delta, i) => [x(delta), y(values[i])]).join(" ");
+    make("polyline", plot, undefined, { points, class: "up-curve" });
+    const mark = { cx: x(offset), cy: y(dotProduct(offset, width)), r: 5, class: "up-mark" };
+    make("circle", plot, undefined, mark);
+  }
+
+  function writeTable(width, p, q) {
+    table.textContent = "";
+    const head = make("tr", table), there = sinusoids(q, width);
+    const titles = ["column", `PE(${p})`, `PE(${q})`, "product"];
+    for (const title of titles) make("th", head, title, { scope: "col" });
+    const row = (name, numbers) => {
+      const line = make("tr", table);
+      make("th", line, name, { scope: "row" });
+      for (const number of numbers) make("td", line, number === undefined ? "" : fixed(number));
+    };
+    sinusoids(p, width).forEach((here, i) =>
+      row(`${i}, ${i % 2 ? "cosine" : "sine"}`, [here, there[i], here * there[i]]));
+    row("sum", [undefined, undefined, dotProduct(q - p, width)]);
+  }
+
+  new ResizeObserver(draw).observe(plot);
+  paint();
+}
+
+dress("@CSS@");
+defineElement("unmasked-positions", build);

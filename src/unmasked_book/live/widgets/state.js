@@ -1,0 +1,93 @@
+// What the reader has set, and how it is written into an address: #live?text=…&off=residuals.
+
+import { LABELS } from "./switches.js";
+
+const EXAMPLES = {
+  "de-en": [
+    "Eine schwarze Katze schläft auf einem Stuhl.",
+    "Eine Katze jagt eine Frau.",
+    "Ein Junge in einem roten Hemd wirft einen Ball.",
+    "Zwei ältere Herren spielen auf einer Bank Schach.",
+    "Vor einem Haus steht ein Hund, der eine Mütze trägt.",
+  ],
+  "en-de": [
+    "A black cat is sleeping on a chair.",
+    "A cat chases a woman.",
+    "A boy in a red shirt throws a ball.",
+    "Two elderly gentlemen are playing chess on a bench.",
+    "In front of a house there is a dog wearing a hat.",
+  ],
+};
+
+export function examplesOf(name) {
+  return EXAMPLES[name] || [];
+}
+
+export function newState(name) {
+  return {
+    model: name,
+    text: examplesOf(name)[0] || "",
+    order: null, // the source's positions, shuffled
+    hidden: new Set(), // source positions
+    forced: [], // tokens that the translation begins with
+    search: "greedy", // or beam, or sample
+    temperature: 1,
+    seed: 1,
+    head: "best", // or mean, or "layer.head"
+    off: new Set(), // parts
+    heads: new Set(), // "cross 0 2"
+  };
+}
+
+// The switches as the engine wants them.
+export function switchesOf(state) {
+  const parts = Object.fromEntries([...state.off].map((part) => [part, true]));
+  return { ...parts, heads: state.heads, hidden: state.hidden };
+}
+
+export function isBroken(state) {
+  return state.off.size + state.heads.size > 0;
+}
+
+const LIST = /^\d+(\.\d+)*$/;
+
+export function toHash(state) {
+  const fresh = newState(state.model), query = new URLSearchParams();
+  const put = (name, value, usual) => value !== usual && query.set(name, value);
+  query.set("model", state.model);
+  put("text", state.text, null);
+  put("order", state.order ? state.order.join(".") : "", "");
+  put("hide", [...state.hidden].sort((a, b) => a - b).join("."), "");
+  put("begin", state.forced.join("."), "");
+  put("search", state.search, fresh.search);
+  put("temperature", String(state.temperature), String(fresh.temperature));
+  if (state.search === "sample") query.set("seed", state.seed);
+  put("head", state.head, fresh.head);
+  put("off", [...state.off].join(","), "");
+  put("heads", [...state.heads].map((head) => head.replaceAll(" ", ".")).join(","), "");
+  return "#live?" + query;
+}
+
+// A state from an address, or null. What it says that makes no sense is left out.
+export function fromHash(hash, names) {
+  if (!hash.startsWith("#live?")) return null;
+  const query = new URLSearchParams(hash.slice("#live?".length));
+  const model = names.includes(query.get("model")) ? query.get("model") : names[0];
+  const state = newState(model);
+  const list = (name) => (LIST.test(query.get(name) || "") ? query.get(name).split(".").map(Number) : []);
+  const one = (name, allowed) => (allowed(query.get(name)) ? query.get(name) : state[name]);
+  state.text = query.get("text") ?? state.text;
+  state.order = list("order").length ? list("order") : null;
+  state.hidden = new Set(list("hide"));
+  state.forced = list("begin");
+  state.begin = state.forced.length ? "" : query.get("begin") || ""; // words, for whoever writes a link
+  state.search = one("search", (value) => ["greedy", "beam", "sample"].includes(value));
+  state.head = one("head", (value) => value === "mean" || /^\d+\.\d+$/.test(value));
+  const temperature = Number(query.get("temperature"));
+  if (temperature >= 0.1 && temperature <= 3) state.temperature = temperature;
+  if (LIST.test(query.get("seed") || "")) state.seed = Number(query.get("seed"));
+  state.off = new Set((query.get("off") || "").split(",").filter((part) => part in LABELS));
+  const heads = (query.get("heads") || "").split(",").filter((head) => /^(encoder|decoder|cross)\.\d+\.\d+$/.test(head));
+  state.heads = new Set(heads.map((head) => head.replaceAll(".", " ")));
+  return state;
+}

@@ -1,0 +1,233 @@
+"""Is the engine the package? Every comparison once, as a row of the page's table."""
+
+from __future__ import annotations
+
+import copy
+import random
+import statistics
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from engine import Engine, camel, without_padding
+from playwright.sync_api import Page
+import unmasked
+from unmasked.config import BOS, EOS
+from unmasked.data.corpus import pad
+from unmasked.data.phrasebook import sentence_pairs
+from unmasked.masks import padding_mask
+from unmasked.search import beam, greedy
+from unmasked.translator import Translator, folder_of, shipped_models
+from unmasked_book.ablation import PARTS, without
+from unmasked_book.captions import CAPTIONS
+from unmasked_book.live.tables import PARTS as PARTS_SAID
+
+LIMIT = 2e-5  # between logits of size ten or twenty: what float32 rounds away
+
+NASTY = [
+    "", " ", "\t\n", "a", "<eos>", "<pad> <unk>", "▁", "▁ein▁hund", "Ein  Hund .", "…", "--", "ß ẞ", "İIıi", "ΟΔΟΣ ΣΑΣ",
+    "ﬁn ﬀ", "①②", "½", "Ａ１", "a\u0301", "é", "e\u0301\u0302", "\u200b", "a\u00a0b", "a\u2028b", "a\u3000b", "\u1680x",
+    "\ufeffHund", "日本語。テスト", "😀 hund", "👩‍👩‍👧", "don't", "„Hund“", "(ein) [Hund] {x}", "a_b-c/d", "100 %", "€5", "+=<>|~^`$",
+    "ein\u0085hund", "x\u001cy", "\x00", "a\x00b", "Straße", "STRASSE", "ǅ", "ﷺ", "क्षि", "한국어", "ה ש", "\u0130stanbul",
+    "Hund" * 40, "a" * 300, "." * 50, "ein mann " * 30,
+]  # fmt: skip
+LETTERS = [
+    chr(code)
+    for begin, end in ((32, 0x250), (0x300, 0x530), (0x1E00, 0x2070), (0x20A0, 0x2200),
+                       (0x3000, 0x30FF), (0x4E00, 0x4E80), (0xFF00, 0xFFEF), (0x1F600, 0x1F640))
+    for code in range(begin, end)
+    if unicodedata.category(chr(code)) not in {"Cn", "Cs"}
+]  # fmt: skip
+
+
+def texts(name: str) -> dict[str, list[str]]:
+    """Sentences of several kinds, in the language that a model reads."""
+    german = name.startswith("de")
+    captions = [caption.german if german else caption.english for caption in CAPTIONS]
+    phrases = [pair.german if german else pair.english for pair in sentence_pairs(300, seed=3)]
+    chance = random.Random(5)
+    words = " ".join(captions).split()
+    mixed = [" ".join(chance.choices(words, k=chance.randint(1, 20))) for _ in range(500)]
+    fuzzed = ["".join(chance.choices(LETTERS, k=chance.randint(1, 30))) for _ in range(1000)]
+    return {"captions": captions, "the phrasebook's sentences": phrases,
+            "captions, their words mixed": mixed, "nasty strings": NASTY,
+            "random Unicode": fuzzed}  # fmt: skip
+
+
+def rows(page: Page) -> Iterator[dict[str, Any]]:
+    """What was compared, in how many cases, how many differ or by how much at most, and the limit."""
+    for name in shipped_models():
+        yield from of_model(page, name)
+    yield from of_configurations(page)
+
+
+def of_model(page: Page, name: str) -> Iterator[dict[str, Any]]:
+    torch.set_num_threads(1)
+    translator = unmasked.load(name)
+    engine = Engine(page, folder_of(name))
+
+    def row(what: str, cases: int, **found: Any) -> dict[str, Any]:
+        return {"model": name, "what": what, "cases": cases, **found}
+
+    for kind, sentences in texts(name).items():
+        ours = engine.ids(sentences)
+        theirs = [translator.source.encode(sentence) for sentence in sentences]
+        yield row(f"token IDs: {kind}", len(sentences), differ=different(ours, theirs), limit=0)
+        if kind in ("captions", "random Unicode"):
+            back = [translator.target.decode(tokens) for tokens in theirs]
+            differ = different(engine.texts(theirs), back)
+            yield row(f"tokens back to text: {kind}", len(sentences), differ=differ, limit=0)
+
+    sentences = texts(name)["captions"]
+    sources = [translator.read(sentence) for sentence in sentences]
+    outputs = generated(translator, sources)
+    pairs = [(s, [BOS, *t[:-1]]) for s, t in zip(sources, outputs, strict=True)]
+    gap, _ = largest_gap(engine, translator.model, pairs)
+    yield row("logits", sum(len(t) for _, t in pairs), largest=gap, limit=LIMIT)
+    gap = largest_map_gap(engine, translator, pairs[:20])
+    yield row("attention maps, all heads", 20, largest=gap, limit=LIMIT)
+
+    differ = different(engine.greedy(sources), outputs)
+    yield row("greedy translations", len(sources), differ=differ, limit=0)
+    beams = {}
+    for width, alpha in ((4, 0.6), (5, translator.about["length_penalty"]))[name == "en-de" :]:
+        beams[width] = searched(translator, sources, width, alpha)
+        found = engine.search("beam", sources, width=width, alpha=alpha)
+        what = f"translations with a beam of {width}, length penalty {alpha}"
+        yield row(what, len(sources), differ=different(found, beams[width]), limit=0)
+
+    for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
+        yield from of_ablation(engine, translator, name, pairs, parts)
+    heads = [("encoder", 0, 1), ("decoder", 2, 3), ("cross", 1, 3), ("cross", 3, 0)]
+    yield from of_ablation(engine, translator, name, pairs, (), heads)
+    gap, _ = largest_gap(engine, translator.model, pairs, hide=2)
+    yield row("the third source token hidden: logits", len(pairs), largest=gap, limit=LIMIT)
+
+    small = Engine(page, folder_of(name), int8=True)
+    differ = different(small.greedy(sources), outputs)
+    yield row("int8: greedy translations", len(sources), differ=differ, limit=2)
+    found = small.search("beam", sources, width=5, alpha=translator.about["length_penalty"])
+    yield row("int8: beam of 5", len(sources), differ=different(found, beams[5]), limit=2)
+
+
+def of_ablation(
+    engine: Engine, translator: Translator, name: str, pairs: Any, parts: tuple[str, ...],
+    heads: Any = (),
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """The same parts switched off on both sides: logits, relative to the largest, and outputs.
+
+    A broken model can make much of a rounding error. So its logits may be as far from those of
+    float64 as PyTorch's own float32 is, five times over.
+    """
+    model = without(translator.model, *parts, heads=heads)
+    off = {camel(part): True for part in parts} | {"heads": [" ".join(map(str, h)) for h in heads]}
+    what = f"without {' and '.join(PARTS_SAID[part] for part in parts) or 'four heads'}"
+    gap, own = largest_gap(engine, model, pairs[:20], off, relative=True)
+    row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": 20}
+    yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
+    some = [source for source, _ in pairs[:20]]
+    broken = Translator(model, translator.source, translator.target)
+    differ = different(engine.greedy(some, off, limit=12), generated(broken, some, 12))
+    yield {"model": name, "what": f"{what}: greedy", "cases": 20, "differ": differ, "limit": 0}
+
+
+def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
+    """Random weights in every kind of model that a configuration can describe."""
+    from helpers import MODELS, VOCABULARY, small_config
+
+    changes: dict[str, dict[str, Any]] = {preset: {} for preset in MODELS}
+    options = [
+        {"norm": "post"}, {"norm": "post", "final_norm": True}, {"norm": "pre"},
+        {"positions": "learned"}, {"feed_forward": "conv"}, {"activation": "gelu"},
+        {"bias": False}, {"attention_bias": False}, {"scale_embeddings": False},
+        {"tie_embeddings": "output"}, {"output_bias": True}, {"n_decoder_layers": 3},
+    ]  # fmt: skip
+    made = [small_config(preset) for preset in changes] + [small_config(None, **o) for o in options]
+    worst = 0.0
+    for seed, config in enumerate(made):
+        torch.manual_seed(seed)
+        translator = random_translator(config, VOCABULARY)
+        with tempfile.TemporaryDirectory() as folder:
+            translator.save(folder)
+            engine = Engine(page, Path(folder))
+        pairs = [([4, 9, 5, 22, 2], [1, 7, 8]), ([11, 2], [1, 3, 3, 20, 5, 6])]
+        worst = max(worst, largest_gap(engine, translator.model, pairs)[0])
+    yield {"model": "random weights", "what": "every option and preset: logits",
+           "cases": len(made), "largest": worst, "limit": LIMIT}  # fmt: skip
+
+
+def random_translator(config: Any, size: int) -> Translator:
+    """With whole words for tokens, and no parameter at a special value."""
+    from unmasked.data.vocabulary import Words
+
+    model = unmasked.Transformer(config).eval()
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.normal_(parameter, std=0.5)
+    words = Words(["<pad>", "<bos>", "<eos>", *(f"w{number}" for number in range(size - 3))])
+    return Translator(model, words, words)
+
+
+# --- The package's side -----------------------------------------------------------------------
+
+
+def generated(translator: Translator, sources: Sequence[list[int]], most: int | None = None) -> Any:
+    found = greedy(translator.model, pad(sources), most).tolist()
+    return [without_padding(row) for row in found]
+
+
+def searched(translator: Translator, sources: Sequence[list[int]], width: int, alpha: float) -> Any:
+    found = beam(translator.model, pad(sources), width, length_penalty=alpha).tokens[:, 0].tolist()
+    return [without_padding(row) for row in found]
+
+
+def largest_gap(
+    engine: Engine, model: Any, pairs: Any, off: dict[str, Any] | None = None,
+    hide: int | None = None, *, relative: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """The largest difference to the logits of float64: the engine's, and PyTorch's own in float32."""
+    off = {"hidden": [hide]} if hide is not None else off
+    exact = copy.deepcopy(model).double()
+    ours = own = 0.0
+    for (source, target), got in zip(pairs, engine.logits(pairs, off), strict=True):
+        tokens = torch.tensor([source])
+        mask = padding_mask(tokens)
+        if hide is not None:
+            mask = mask & (torch.arange(len(source)) != hide)
+        with torch.inference_mode():
+            single, double = (
+                each(tokens, torch.tensor([target]), source_mask=mask)[0] for each in (model, exact)
+            )
+        size = float(double.abs().max()) if relative else 1.0
+        ours = max(ours, float((got - double).abs().max()) / size)
+        own = max(own, float((single - double).abs().max()) / size)
+    return ours, own
+
+
+def largest_map_gap(engine: Engine, translator: Translator, pairs: Any) -> float:
+    worst = 0.0
+    for source, target in pairs:
+        with torch.inference_mode():
+            _, maps = translator.model(
+                torch.tensor([source]), torch.tensor([target]), need_weights=True
+            )
+        for kind in ("encoder", "decoder", "cross"):
+            theirs = torch.stack([layer[0] for layer in getattr(maps, kind)])
+            ours = engine.maps(kind, source, target, theirs.shape[1])
+            worst = max(worst, float((ours - theirs).abs().max()))
+    return worst
+
+
+def different(ours: Sequence[Any], theirs: Sequence[Any]) -> int:
+    return sum(a != b for a, b in zip(ours, theirs, strict=True))
+
+
+def median_milliseconds(page: Page, name: str) -> float:
+    """Of a greedy translation with the int8 weights of the page, over all captions."""
+    engine = Engine(page, folder_of(name), int8=True)
+    sources = [unmasked.load(name).read(text) for text in texts(name)["captions"]]
+    engine.milliseconds(sources[:20])
+    return statistics.median(engine.milliseconds(sources))

@@ -1,0 +1,115 @@
+"""What the page of chapter 9 is given is enough for every search that it offers."""
+
+import json
+import re
+
+import pytest
+
+from helpers import copier
+from unmasked.config import EOS
+from unmasked.data.vocabulary import Words
+from unmasked.search import beam, penalty
+from unmasked.translator import Translator
+from unmasked_book.live import explore_beam
+from unmasked_book.live.explore import beam_of, branches
+
+WORDS = Words(["<pad>", "<bos>", "<eos>", *"abcdefghi"])
+ALPHAS = (0.0, 0.6, 1.0)
+
+
+def translator():
+    return Translator(copier(), WORDS, WORDS)
+
+
+def replayed(data, width, alpha):
+    """The best sentence from what the page has, and from nothing else."""
+    numbers = [WORDS.words.index(token) for token in data["tokens"]]
+
+    def after(beginning):
+        branches = data["tree"]
+        for token in beginning:
+            [branches] = [branch[2] for branch in branches if numbers[branch[0]] == token]
+        return [(numbers[number], value) for number, value, *_ in branches]
+
+    return list(beam_of(after, width, data["limit"], alpha))
+
+
+@pytest.mark.parametrize("sentence", ["b", "d c", "i h a a", "a b c d e f g"])
+def test_every_search_that_is_offered_has_what_it_needs_and_finds_what_the_package_finds(sentence):
+    data = explore_beam(translator(), sentence, widest=4, penalties=ALPHAS).data
+    source = translator().tokens([sentence])
+    for width in data["widths"]:
+        for alpha in data["penalties"]:
+            row = beam(copier(), source, width, length_penalty=alpha).tokens[0, 0]
+            assert replayed(data, width, alpha) == row[row != 0].tolist()
+
+
+def test_data_are_small_and_plain():
+    figure = explore_beam(translator(), "d c", widest=3, penalties=(1.0, 0.6))
+    data = json.loads(json.dumps(figure.data))
+    assert data["sentence"] == "d c"
+    assert data["limit"] == 53  # the source, its end, and fifty
+    assert (data["widths"], data["penalties"]) == ([1, 2, 3], [0.6, 1.0])
+    assert data["start"] == {"width": 3, "penalty": 0.6}
+    assert len(data["tree"]) == 6
+    values = [value for _, value, *_ in data["tree"]]
+    assert values == sorted((round(value, 3) for value in values), reverse=True)
+    assert "<pad>" not in data["tokens"]
+
+
+def test_words_and_html_say_what_it_is_and_are_the_same_each_time():
+    first, second = (explore_beam(translator(), "d c", widest=2) for _ in range(2))
+    assert first.html() == second.html()
+    assert "A beam search for “d c”" in repr(first)
+    assert "a width of 1 to 2 and a length penalty of 0, 0.6, 1, 1.4" in first.words
+    assert "The sentences that win: “d c”." in first.words
+    assert first.picture.words == second.picture.words
+    assert "The best is “d c <eos>”" in first.picture.words
+    assert '<unmasked-beam class="unmasked-live" role="group" aria-label="A beam' in first.html()
+    assert not re.search(r"https?://(?!www\.w3\.org)", first.html())
+
+
+def test_a_notebook_shows_the_figure_and_then_the_element(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda x, raw=False: shown.append((x, raw)))
+    figure = explore_beam(translator(), "d c", widest=1, penalties=[0.0])
+    figure._ipython_display_()
+    assert shown[0] == (figure.picture, False)
+    assert shown[1] == ({"text/html": figure.html(), "text/plain": figure.words}, True)
+
+
+def test_a_sentence_that_never_ends_is_cut_at_the_limit():
+    assert beam_of(lambda _: [(5, -0.5), (6, -1.0)], 2, 3, 0.0) == (5, 5, 5)
+
+
+def test_a_finished_sentence_wins_once_nothing_can_beat_it():
+    def after(beginning):
+        asked.append(beginning)
+        return [(EOS, -1.0), (5, -1.1)] if not beginning else [(5, -0.1), (EOS, -3.0)]
+
+    asked = []
+    assert beam_of(after, 2, 9, 0.0) == (EOS,)
+    assert asked == [()]
+    asked = []
+    assert beam_of(after, 2, 9, 1.0)[-2:] == (5, 5)  # with a penalty a long one pays
+    assert -1.1 / penalty(9, 1.0) > -1.0
+
+
+def test_branches_nest():
+    known = {(): [(7, -0.1), (9, -0.2)], (9,): [(7, -0.3)]}
+    assert branches(known, {7: 0, 9: 1}) == [[0, -0.1], [1, -0.2, [[0, -0.3]]]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"translator": copier()}, "translator: expected a Translator, got Transformer"),
+        ({"sentence": " "}, "sentence: expected a sentence, got ' '"),
+        ({"widest": 0}, "widest: expected a whole number of at least 1, got 0"),
+        ({"penalties": ()}, "penalties: expected at least one number, got none"),
+        ({"penalties": (0.0, 3.0)}, "penalties: expected a number from 0 to 2, got 3.0"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        explore_beam(**{"translator": translator(), "sentence": "d c", **changes})

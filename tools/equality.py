@@ -1,0 +1,52 @@
+"""Compares the book's engine with the package, in Chromium, and stores what the page shows.
+
+Example: python tools/equality.py
+
+Writes live-equality.json among the records. The browser tests make the same comparisons, and fail
+where a difference is larger than allowed or another than the stored one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from playwright.sync_api import sync_playwright
+from repository import ROOT
+from tqdm import tqdm
+
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/browser")]
+
+from browsers import launch  # noqa: E402
+from equality import median_milliseconds, rows  # noqa: E402
+
+from unmasked.training.machine import machine  # noqa: E402
+from unmasked.translator import shipped_models  # noqa: E402
+from unmasked_book.records import RECORDS  # noqa: E402
+
+
+def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        page = browser.new_page()
+        found = list(tqdm(rows(page), unit="row"))
+        times = {name: round(median_milliseconds(page, name)) for name in shipped_models()}
+        where = {**machine("cpu"), "browser": f"Chromium {browser.version.split('.')[0]}"}
+    result = {
+        "machine": {**where, "threads": 1, "command": "python tools/equality.py"},
+        "milliseconds": times,
+        "rows": found,
+    }
+    path = RECORDS / "live-equality.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    wrong = [row for row in found if row.get("differ", row.get("largest")) > row["limit"]]
+    print(f"{len(found)} comparisons are in {path}; {len(wrong)} failed")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
