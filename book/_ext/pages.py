@@ -21,7 +21,7 @@ UNUSED = re.compile(r"fontawesome\.js|thebe", re.IGNORECASE)
 def stay_on_the_site(page: BeautifulSoup) -> None:
     """Links to the published book lead to the page beside this one, wherever this one is."""
     for link in page.select(f'a[href^="{SITE}"]'):
-        link["href"] = link["href"].removeprefix(SITE)
+        link["href"] = link["href"].removeprefix(SITE).replace("&amp;", "&")  # escaped twice
 
 
 def add_landmarks(page: BeautifulSoup) -> None:
@@ -41,6 +41,16 @@ def add_landmarks(page: BeautifulSoup) -> None:
             image["alt"] = ""  # the word stands beside the logo
 
 
+def spy_on_the_contents(page: BeautifulSoup) -> None:
+    """The list of a page's sections follows the reader; the theme lets every link do so."""
+    for body in page.select("body[data-bs-spy]"):
+        contents = ".bd-sidebar-secondary"
+        if page.select_one(f"{contents} a"):
+            body["data-bs-target"] = contents
+        else:
+            del body["data-bs-spy"]
+
+
 def mend(path: Path) -> None:
     page = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     for script in page.find_all("script"):
@@ -55,6 +65,7 @@ def mend(path: Path) -> None:
             script.decompose()
         seen.add(script.text)
     add_landmarks(page)
+    spy_on_the_contents(page)
     stay_on_the_site(page)
     path.write_text(str(page), encoding="utf-8")
 
