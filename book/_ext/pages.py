@@ -1,7 +1,7 @@
 """Makes the built pages lighter and easier to reach.
 
-The theme loads a script of icons that its web fonts already hold, and configures Thebe, which this
-book does not use: together 1.5 MB and a script error on each page. A few things that a screen
+The theme loads a script of icons that its web fonts already hold, configures Thebe and brings
+Sphinx-Design, which this book does not use: together 1.5 MB and a script error on each page. A few things that a screen
 reader or a keyboard needs are missing; they are added here.
 """
 
@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 
 SITE = "https://transformer-unmasked.github.io/unmasked/book/"
-UNUSED = re.compile(r"fontawesome\.js|thebe", re.IGNORECASE)
+UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNORECASE)
 
 
 def stay_on_the_site(page: BeautifulSoup) -> None:
@@ -39,6 +39,12 @@ def add_landmarks(page: BeautifulSoup) -> None:
     for image in page.select("button img[alt], a img[alt]"):
         if image.find_parent(class_="dropdown-item"):
             image["alt"] = ""  # the word stands beside the logo
+
+
+def hold_back_figures(page: BeautifulSoup) -> None:
+    """What a live element takes the place of is loaded for paper, or where no script runs."""
+    for image in page.select("div.cell_output:has(.unmasked-live) > img"):
+        image["loading"] = "lazy"
 
 
 def spy_on_the_contents(page: BeautifulSoup) -> None:
@@ -66,6 +72,7 @@ def mend(path: Path) -> None:
         seen.add(script.text)
     add_landmarks(page)
     spy_on_the_contents(page)
+    hold_back_figures(page)
     stay_on_the_site(page)
     path.write_text(str(page), encoding="utf-8")
 

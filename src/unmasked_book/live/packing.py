@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save
@@ -30,12 +31,14 @@ def packed(folder: Path) -> bytes:
             tensors[name], tensors[f"{name}.scale"] = quantised(tensor)
         else:
             tensors[name] = tensor
-    header = {"config": (folder / CONFIG).read_text(encoding="utf-8")}
+    header: dict[str, Any] = {"config": json.loads((folder / CONFIG).read_text(encoding="utf-8"))}
     if isinstance(translator.source, Subwords):
         letters, pairs = as_pairs(translator.source)
-        header["letters"] = json.dumps(letters, ensure_ascii=False)
+        header["letters"] = letters
         tensors["merges"] = torch.tensor(pairs, dtype=torch.uint16)
-    return compressed(save(tensors, metadata=header))
+    # One entry: several would stand in another order each time.
+    kept = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+    return compressed(save(tensors, metadata={"unmasked": kept}))
 
 
 def compressed(data: bytes) -> bytes:

@@ -23,10 +23,20 @@ PARTS = {
 def ablations(model: str = "de-en") -> str:
     """What is switched off, BLEU, one example, and whether the order of the source matters."""
     rows = [
-        [PARTS[part], f"{row['bleu']:.1f}", f"{row['same when shuffled']} of 80", shortened(row["example"])]
+        [
+            PARTS[part],
+            f"{row['bleu']:.1f}",
+            f"{row['same when shuffled']} of 80",
+            shortened(row["example"]),
+        ]
         for part, row in recorded("ablations")["models"][model].items()
     ]
-    head = ["switched off", "BLEU", "unchanged when the source is shuffled", "“Eine Katze jagt eine Frau.”"]
+    head = [
+        "switched off",
+        "BLEU",
+        "unchanged when the source is shuffled",
+        "“Eine Katze jagt eine Frau.”",
+    ]
     return table(head, rows) + "\n\n" + footnote(recorded("ablations")["machine"])
 
 

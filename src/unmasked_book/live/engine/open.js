@@ -8,7 +8,7 @@ const FORMAT = "unmasked model 3";
 
 // { model, source, target, about } from config.json, the weights and, for subwords, tokenizer.json.
 export function openFiles(config, weights, tokenizer) {
-  const kept = understood(config);
+  const kept = understood(JSON.parse(config));
   const { tensors } = readSafetensors(weights);
   const words = tokenizer && Subwords.fromJson(tokenizer);
   return translator(kept, tensors, words);
@@ -17,12 +17,12 @@ export function openFiles(config, weights, tokenizer) {
 // The same from one safetensors file of the page: everything else is in its header.
 export function openPacked(buffer) {
   const { tensors, metadata } = readSafetensors(buffer);
-  const words = tensors.merges && Subwords.fromPairs(JSON.parse(metadata.letters), tensors.merges.data);
-  return translator(understood(metadata.config), tensors, words);
+  const { config, letters } = JSON.parse(metadata.unmasked);
+  const words = letters && Subwords.fromPairs(letters, tensors.merges.data);
+  return translator(understood(config), tensors, words);
 }
 
-function understood(config) {
-  const kept = JSON.parse(config);
+function understood(kept) {
   if (kept.format === FORMAT) return kept;
   throw new Error(`The engine reads the format “${FORMAT}”, and this is “${kept.format}”.`);
 }

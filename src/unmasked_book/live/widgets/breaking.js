@@ -5,15 +5,22 @@ import { GROUPS, KINDS } from "./switches.js";
 
 // Changes `state.off` and `state.heads`, and tells `changed`.
 export function breakPanel(parent, model, state, changed) {
-  make("p", parent,
-    "Switch a part off and compare. The model was trained with everything on, so this shows what this model has " +
-    "come to rely on, and not what every Transformer needs: trained without a part, it would have learnt another way.");
+  make(
+    "p",
+    parent,
+    "Switch a part off and compare. The model was trained with everything on, so this shows what this model " +
+      "relies on, not what every Transformer needs. Trained without a part, it would have learned another way.",
+  );
   for (const { title, switches } of GROUPS) {
     const group = make("fieldset", parent);
     make("legend", group, title, { class: "unmasked-label" });
     for (const [part, [label, notice]] of Object.entries(switches)) {
       const line = make("p", group, undefined, { class: "unmasked-switch" });
-      const box = make("input", make("label", line), undefined, { type: "checkbox", name: part, checked: !state.off.has(part) });
+      const box = make("input", make("label", line), undefined, {
+        type: "checkbox",
+        name: part,
+        checked: !state.off.has(part),
+      });
       box.after(" " + label);
       const note = make("span", line, notice, { class: "unmasked-notice", hidden: !state.off.has(part) });
       box.addEventListener("change", () => {
@@ -29,7 +36,11 @@ export function breakPanel(parent, model, state, changed) {
 
 function headSwitches(parent, model, state, changed) {
   const { n_layers, n_decoder_layers, n_heads } = model.config;
-  const depths = { encoder: n_layers, decoder: n_decoder_layers ?? n_layers, cross: n_decoder_layers ?? n_layers };
+  const depths = {
+    encoder: n_layers,
+    decoder: n_decoder_layers ?? n_layers,
+    cross: n_decoder_layers ?? n_layers,
+  };
   const group = make("fieldset", parent);
   make("legend", group, "Single heads", { class: "unmasked-label" });
   const grid = make("div", group, undefined, { class: "unmasked-heads" });
@@ -42,7 +53,8 @@ function headSwitches(parent, model, state, changed) {
       for (let head = 0; head < n_heads; head += 1) {
         const name = `${kind} ${layer} ${head}`;
         const button = make("button", line, String(head + 1), {
-          type: "button", "aria-label": `silence ${title}, layer ${layer + 1}, head ${head + 1}`,
+          type: "button",
+          "aria-label": `silence ${title}, layer ${layer + 1}, head ${head + 1}`,
           onclick: () => {
             if (!state.heads.delete(name)) state.heads.add(name);
             show();
@@ -76,7 +88,8 @@ function headSwitches(parent, model, state, changed) {
   const count = make("span", line);
   const show = () => {
     buttons.forEach((button, name) => button.setAttribute("aria-pressed", String(state.heads.has(name))));
-    count.textContent = `${state.heads.size} of ${buttons.size} heads are silent. How many can you silence before the sentence falls apart?`;
+    const silent = `${state.heads.size} of ${buttons.size} heads are silent.`;
+    count.textContent = `${silent} How many can you silence before the sentence falls apart?`;
   };
   show();
 }

@@ -3,11 +3,14 @@
 // make("button", parent, "text", { class: "x", onclick: f }): functions become listeners.
 export function make(tag, parent, text, attributes) {
   const svg = tag === "svg" || parent instanceof SVGElement;
-  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  const node = svg
+    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
+    : document.createElement(tag);
   if (text !== undefined && text !== null) node.textContent = text;
   for (const [name, value] of Object.entries(attributes || {})) {
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value === true ? "" : value);
+    else if (value !== false && value !== null && value !== undefined)
+      node.setAttribute(name, value === true ? "" : value);
   }
   if (parent) parent.appendChild(node);
   return node;
@@ -63,9 +66,12 @@ export function announcer(parent, pause = 700) {
   let timer = 0;
   return (words) => {
     clearTimeout(timer);
-    timer = setTimeout(() => {
-      if (region.textContent !== words) region.textContent = words;
-    }, region.textContent ? pause : 0); // the first words at once: nothing below them moves later
+    timer = setTimeout(
+      () => {
+        if (region.textContent !== words) region.textContent = words;
+      },
+      region.textContent ? pause : 0,
+    ); // the first words at once: nothing below them moves later
   };
 }
 
@@ -95,6 +101,7 @@ export function replaceFigure(element) {
     const figure = box.querySelector("img");
     if (figure && figure.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) {
       figure.classList.add("unmasked-replaced");
+      addEventListener("beforeprint", () => (figure.loading = "eager"));
       return;
     }
     if (box.matches(".cell, .jp-Cell, article, body")) return;

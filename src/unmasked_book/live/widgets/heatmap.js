@@ -7,14 +7,24 @@ const CELL = 24;
 export function drawAttention(parent, { rows, queries, keys, selected, title }) {
   const left = 12 + 8.4 * Math.max(...queries.map((word) => word.length));
   const top = 16 + 6 * Math.max(...keys.map((word) => word.length));
-  const width = left + CELL * keys.length + 10 + 6 * keys.at(-1).length, height = top + CELL * queries.length + 4;
+  const width = left + CELL * keys.length + 10 + 6 * keys.at(-1).length,
+    height = top + CELL * queries.length + 4;
   const said = rows.map((row, query) => {
     const key = row.indexOf(Math.max(...row));
     return `${queries[query]} reads ${keys[key]} ${Math.round(100 * row[key])} %`;
   });
-  const box = make("div", parent, undefined, { class: "unmasked-scroll", tabindex: "0", role: "group", "aria-label": "attention map" });
+  const box = make("div", parent, undefined, {
+    class: "unmasked-scroll",
+    tabindex: "0",
+    role: "group",
+    "aria-label": "attention map",
+  });
   const svg = make("svg", box, undefined, {
-    viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Cross-attention, ${title}: ${said.join(", ")}.`,
+    viewBox: `0 0 ${width} ${height}`,
+    width,
+    height,
+    role: "img",
+    "aria-label": `Cross-attention, ${title}: ${said.join(", ")}.`,
   });
   keys.forEach((word, key) => {
     const x = left + CELL * (key + 0.5);
@@ -23,18 +33,33 @@ export function drawAttention(parent, { rows, queries, keys, selected, title }) 
   rows.forEach((row, query) => {
     const y = top + CELL * query;
     make("text", svg, queries[query], {
-      x: left - 8, y: y + 16, "text-anchor": "end", "font-weight": query === selected ? "bold" : null,
+      x: left - 8,
+      y: y + 16,
+      "text-anchor": "end",
+      "font-weight": query === selected ? "bold" : null,
     });
     row.forEach((weight, key) => {
       const cell = make("rect", svg, undefined, {
-        x: left + CELL * key + 1, y: y + 1, width: CELL - 2, height: CELL - 2, rx: 3,
-        fill: "rgb(64,150,220)", "fill-opacity": (0.06 + 0.94 * weight).toFixed(3),
+        x: left + CELL * key + 1,
+        y: y + 1,
+        width: CELL - 2,
+        height: CELL - 2,
+        rx: 3,
+        fill: "rgb(64,150,220)",
+        "fill-opacity": (0.06 + 0.94 * weight).toFixed(3),
       });
       make("title", cell, `${queries[query]} reads ${keys[key]}: ${(100 * weight).toFixed(0)} %`);
     });
     if (query === selected) {
       make("rect", svg, undefined, {
-        x: left, y, width: CELL * keys.length, height: CELL, rx: 4, fill: "none", stroke: "currentColor", "stroke-width": 1.5,
+        x: left,
+        y,
+        width: CELL * keys.length,
+        height: CELL,
+        rx: 4,
+        fill: "none",
+        stroke: "currentColor",
+        "stroke-width": 1.5,
       });
     }
   });

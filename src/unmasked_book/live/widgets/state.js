@@ -52,7 +52,8 @@ export function isBroken(state) {
 const LIST = /^\d+(\.\d+)*$/;
 
 export function toHash(state) {
-  const fresh = newState(state.model), query = new URLSearchParams();
+  const fresh = newState(state.model),
+    query = new URLSearchParams();
   const put = (name, value, usual) => value !== usual && query.set(name, value);
   query.set("model", state.model);
   put("text", state.text, null);
@@ -87,7 +88,9 @@ export function fromHash(hash, names) {
   if (temperature >= 0.1 && temperature <= 3) state.temperature = temperature;
   if (LIST.test(query.get("seed") || "")) state.seed = Number(query.get("seed"));
   state.off = new Set((query.get("off") || "").split(",").filter((part) => part in LABELS));
-  const heads = (query.get("heads") || "").split(",").filter((head) => /^(encoder|decoder|cross)\.\d+\.\d+$/.test(head));
+  const heads = (query.get("heads") || "")
+    .split(",")
+    .filter((head) => /^(encoder|decoder|cross)\.\d+\.\d+$/.test(head));
   state.heads = new Set(heads.map((head) => head.replaceAll(".", " ")));
   return state;
 }

@@ -4,24 +4,48 @@ export const GROUPS = [
   {
     title: "Positions",
     switches: {
-      encoderPositions: ["of the source", "The encoder reads a bag of tokens. Who does what to whom? Shuffle the source and compare."],
-      decoderPositions: ["of the target", "Almost nothing happens: the causal mask already tells the decoder how much it has generated."],
+      encoderPositions: [
+        "of the source",
+        "The encoder reads a bag of tokens. Who does what to whom? Shuffle the source and compare.",
+      ],
+      decoderPositions: [
+        "of the target",
+        "Almost nothing happens: the causal mask already tells the decoder how much it has generated.",
+      ],
     },
   },
   {
     title: "Attention",
     switches: {
-      cross: ["cross-attention", "The decoder never hears of the source. It dreams up a caption, the same one for every sentence."],
-      encoderSelf: ["self-attention of the encoder", "Every source token is read alone. Colours and articles land on the wrong things."],
-      decoderSelf: ["self-attention of the decoder", "The decoder forgets what it has said, except for its last token. It repeats itself."],
-      scale: ["the division by √dₖ", "All scores grow by a factor of √32, so every head looks harder at fewer tokens. It stutters a little."],
+      cross: [
+        "cross-attention",
+        "The decoder never hears of the source. It dreams up a caption, the same one for every sentence.",
+      ],
+      encoderSelf: [
+        "self-attention of the encoder",
+        "Every source token is read alone. Colours and articles land on the wrong things.",
+      ],
+      decoderSelf: [
+        "self-attention of the decoder",
+        "The decoder forgets what it has said, except for its last token. It repeats itself.",
+      ],
+      scale: [
+        "the division by √dₖ",
+        "All scores grow by a factor of √32, so every head looks harder at fewer tokens. It stutters a little.",
+      ],
     },
   },
   {
     title: "Every layer",
     switches: {
-      residuals: ["residual connections", "A layer now replaces its input instead of adding to it. Nothing is left of the sentence."],
-      norms: ["layer norms", "The vectors grow from layer to layer, and every later matrix sees numbers it was never trained on."],
+      residuals: [
+        "residual connections",
+        "A layer now replaces its input instead of adding to it. Nothing is left of the sentence.",
+      ],
+      norms: [
+        "layer norms",
+        "The vectors grow from layer to layer, and every later matrix sees numbers it was never trained on.",
+      ],
       feedForward: ["feed-forward networks", "The right words, and no grammar to hold them together."],
     },
   },
@@ -29,8 +53,15 @@ export const GROUPS = [
 
 export const LABELS = Object.fromEntries(
   GROUPS.flatMap(({ title, switches }) =>
-    Object.entries(switches).map(([part, [label]]) => [part, title === "Positions" ? `positions ${label}` : label]),
+    Object.entries(switches).map(([part, [label]]) => [
+      part,
+      title === "Positions" ? `positions ${label}` : label,
+    ]),
   ),
 );
 
-export const KINDS = { encoder: "encoder", decoder: "decoder, looking back", cross: "decoder, looking across" };
+export const KINDS = {
+  encoder: "encoder",
+  decoder: "decoder, looking back",
+  cross: "decoder, looking across",
+};

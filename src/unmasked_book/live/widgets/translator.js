@@ -29,8 +29,10 @@ export class Translator {
     const linked = this.page.linked ? fromHash(location.hash, this.page.names) : null;
     await this.open(linked || newState(this.page.model));
     window.addEventListener("hashchange", () => {
-      const state = this.page.linked && location.hash !== this.written && fromHash(location.hash, this.page.names);
-      if (state) this.open(state);
+      const state = this.page.linked && fromHash(location.hash, this.page.names);
+      if (!state || toHash(state) === toHash(this.state)) return;
+      clearTimeout(this.writing);
+      this.open(state);
     });
   }
 
@@ -52,20 +54,37 @@ export class Translator {
     if (this.page.names.length > 1) {
       choice(box, "Translate", this.directions(), state.model, (name) => this.open(newState(name)));
     }
-    this.text = make("textarea", make("label", box, `A caption in ${from}`, { class: "unmasked-wide" }), state.text, {
-      rows: 2, maxlength: 300, lang: state.model.split("-")[0], spellcheck: "false",
-      oninput: () => this.change({ text: this.text.value, order: null, hidden: new Set(), forced: [] }),
+    this.text = make(
+      "textarea",
+      make("label", box, `A caption in ${from}`, { class: "unmasked-wide" }),
+      state.text,
+      {
+        rows: 2,
+        maxlength: 300,
+        lang: state.model.split("-")[0],
+        spellcheck: "false",
+        oninput: () => this.change({ text: this.text.value, order: null, hidden: new Set(), forced: [] }),
+      },
+    );
+    const examples = make("div", box, undefined, {
+      class: "unmasked-row unmasked-examples",
+      role: "group",
+      "aria-label": "examples",
     });
-    const examples = make("div", box, undefined, { class: "unmasked-row unmasked-examples", role: "group", "aria-label": "examples" });
     for (const example of examplesOf(state.model)) {
-      make("button", examples, example, { type: "button", lang: this.text.lang, onclick: () => this.example(example) });
+      make("button", examples, example, {
+        type: "button",
+        lang: this.text.lang,
+        onclick: () => this.example(example),
+      });
     }
 
     this.chips = this.section(`What the encoder reads`, "Click a token to hide it from the model.");
     this.shuffled = make("p", box, undefined, { class: "unmasked-row" });
     make("button", this.shuffled, "Shuffle the source", { type: "button", onclick: () => this.shuffle() });
     this.ordered = make("button", this.shuffled, "Back in order", {
-      type: "button", onclick: () => this.change({ order: null }),
+      type: "button",
+      onclick: () => this.change({ order: null }),
     });
 
     this.answers = make("div", box, undefined, { class: "unmasked-answers" });
@@ -75,25 +94,49 @@ export class Translator {
     this.tokens = this.section("Token by token", "Choose one to see what else the model considered there.");
     this.alternatives = make("div", box, undefined, { class: "unmasked-alternatives" });
 
-    const how = make("details", box, undefined, { open: state.search !== "greedy" || state.forced.length > 0 });
+    const how = make("details", box, undefined, {
+      open: state.search !== "greedy" || state.forced.length > 0,
+    });
     make("summary", how, "How the next token is chosen");
     const searches = { greedy: "greedy", beam: `beam of ${BEAM}`, sample: "sampling" };
     choice(how, "Search", searches, state.search, (search) => this.change({ search }));
     this.chance = make("div", how, undefined, { class: "unmasked-row" });
-    slider(this.chance, "temperature", { min: 0.1, max: 3, step: 0.1, value: state.temperature }, (temperature) =>
-      this.change({ temperature }), (value) => value.toFixed(1));
-    make("button", this.chance, "Draw again", { type: "button", onclick: () => this.change({ seed: this.state.seed + 1 }) });
+    slider(
+      this.chance,
+      "temperature",
+      { min: 0.1, max: 3, step: 0.1, value: state.temperature },
+      (temperature) => this.change({ temperature }),
+      (value) => value.toFixed(1),
+    );
+    make("button", this.chance, "Draw again", {
+      type: "button",
+      onclick: () => this.change({ seed: this.state.seed + 1 }),
+    });
     this.begin = field(make("p", how), `The translation must begin with (in ${to})`, "input", {
-      type: "text", maxlength: 200, oninput: () => this.force(this.begin.value),
+      type: "text",
+      maxlength: 200,
+      oninput: () => this.force(this.begin.value),
     });
     this.tree = make("div", how);
-    make("p", this.tree, "The beam's tree, a column a step: the likeliest beginning on top, finished sentences in square boxes, the winner in bold.");
+    make(
+      "p",
+      this.tree,
+      "The beam's tree, one column per step: the likeliest beginning on top, finished sentences in square " +
+        "boxes, the winner in bold.",
+    );
 
     const looking = make("details", box, undefined, { open: true });
     make("summary", looking, "Where it looks: cross-attention");
-    this.head = field(looking, "Show", "select", { onchange: () => this.change({ head: this.head.value }, false) });
+    this.head = field(looking, "Show", "select", {
+      onchange: () => this.change({ head: this.head.value }, false),
+    });
     this.headOptions();
-    make("p", looking, "Each row is the token being generated, each column a source token that it can read. The darker the square, the larger its weight.");
+    make(
+      "p",
+      looking,
+      "Each row is the token being generated, each column a source token that it can read. The stronger the " +
+        "colour of a square, the larger its weight.",
+    );
     this.map = make("div", looking);
 
     const breaking = make("details", box, undefined, { open: Boolean(this.page.open) || isBroken(state) });
@@ -103,20 +146,28 @@ export class Translator {
     const end = make("p", box, undefined, { class: "unmasked-row" });
     make("button", end, "Reset", { type: "button", onclick: () => this.reset() });
     if (this.page.linked) {
-      this.link = make("button", end, "Copy a link to this", { type: "button", onclick: () => this.copyLink() });
+      this.link = make("button", end, "Copy a link to this", {
+        type: "button",
+        onclick: () => this.copyLink(),
+      });
     }
-    make("p", box,
+    make(
+      "p",
+      box,
       "A small model, trained on image captions only: 29,000 of them. It knows no train stations and no negation, " +
-      "reads everything in lower case, and half a sentence gives odd results. For research and teaching.",
-      { class: "unmasked-faint" });
+        "reads everything in lower case, and half a sentence gives odd results. For research and teaching.",
+      { class: "unmasked-faint" },
+    );
   }
 
   directions() {
-    return Object.fromEntries(this.page.names.map((name) => {
-      const [from, to] = name.split("-").map((code) => LANGUAGES[code] || code);
-      const more = isOpened(name) ? "" : ` (loads ${this.page.megabytes[name]} MB more)`;
-      return [name, `${from} → ${to}${more}`];
-    }));
+    return Object.fromEntries(
+      this.page.names.map((name) => {
+        const [from, to] = name.split("-").map((code) => LANGUAGES[code] || code);
+        const more = isOpened(name) ? "" : ` (loads ${this.page.megabytes[name]} MB more)`;
+        return [name, `${from} → ${to}${more}`];
+      }),
+    );
   }
 
   section(title, help) {
@@ -129,10 +180,13 @@ export class Translator {
   headOptions() {
     const { n_layers, n_decoder_layers, n_heads } = this.translator.model.config;
     const [layer, head] = this.page.best[this.state.model] || [0, 0];
-    make("option", this.head, `the head that aligns best (layer ${layer + 1}, head ${head + 1})`, { value: "best" });
+    make("option", this.head, `the head that aligns best (layer ${layer + 1}, head ${head + 1})`, {
+      value: "best",
+    });
     make("option", this.head, "the mean of all heads", { value: "mean" });
     for (let l = 0; l < (n_decoder_layers ?? n_layers); l += 1) {
-      for (let h = 0; h < n_heads; h += 1) make("option", this.head, `layer ${l + 1}, head ${h + 1}`, { value: `${l}.${h}` });
+      for (let h = 0; h < n_heads; h += 1)
+        make("option", this.head, `layer ${l + 1}, head ${h + 1}`, { value: `${l}.${h}` });
     }
     this.head.value = this.state.head;
     if (!this.head.value) this.head.value = this.state.head = "best";
@@ -164,8 +218,13 @@ export class Translator {
 
   // Every position but that of <eos> gets a new place.
   shuffle() {
-    const order = [...this.source.keys()].slice(0, -1), before = String(this.state.order || order);
-    for (let tries = 0; order.length > 1 && (tries === 0 || String(order) === before) && tries < 20; tries += 1) {
+    const order = [...this.source.keys()].slice(0, -1),
+      before = String(this.state.order || order);
+    for (
+      let tries = 0;
+      order.length > 1 && (tries === 0 || String(order) === before) && tries < 20;
+      tries += 1
+    ) {
       for (let i = order.length - 1; i > 0; i -= 1) {
         const j = Math.floor(Math.random() * (i + 1));
         [order[i], order[j]] = [order[j], order[i]];
@@ -203,11 +262,7 @@ export class Translator {
   writeHash() {
     if (!this.page.linked) return;
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => {
-      this.written = toHash(this.state);
-      history.replaceState(null, "", this.written);
-      this.written = location.hash;
-    }, 400);
+    this.writing = setTimeout(() => history.replaceState(null, "", toHash(this.state)), 400);
   }
 
   async copyLink() {
@@ -224,7 +279,8 @@ export class Translator {
   // --- Translating --------------------------------------------------------------------------------
 
   async run() {
-    const mine = (this.turn += 1), givenUp = () => mine !== this.turn;
+    const mine = (this.turn += 1),
+      givenUp = () => mine !== this.turn;
     try {
       this.source = [...this.translator.source.encode(this.state.text), EOS];
     } catch (error) {
@@ -232,8 +288,10 @@ export class Translator {
       return;
     }
     const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp);
-    const whole = answer && isBroken(this.state)
-      ? await runInSlices(this.translation({ hidden: this.state.hidden }), givenUp) : answer;
+    const whole =
+      answer && isBroken(this.state)
+        ? await runInSlices(this.translation({ hidden: this.state.hidden }), givenUp)
+        : answer;
     if (!whole || givenUp()) return;
     this.answer = answer;
     this.whole = whole;
@@ -243,18 +301,24 @@ export class Translator {
 
   // The source's positions in the order in which the encoder reads them.
   order() {
-    const last = this.source.length - 1, { order } = this.state;
-    const fits = order && order.length === last && new Set(order).size === last && order.every((i) => i < last);
+    const last = this.source.length - 1,
+      { order } = this.state;
+    const fits =
+      order && order.length === last && new Set(order).size === last && order.every((i) => i < last);
     return fits ? [...order, last] : [...this.source.keys()];
   }
 
   *translation(off) {
-    const { model } = this.translator, { search, temperature, seed, forced } = this.state;
+    const { model } = this.translator,
+      { search, temperature, seed, forced } = this.state;
     if (this.source.length === 1) return { tokens: [], steps: [] };
     const order = this.order();
     const hidden = new Set([...order.keys()].filter((place) => off.hidden.has(order[place])));
     const switches = { ...off, hidden };
-    const memory = yield* model.encode(order.map((position) => this.source[position]), switches);
+    const memory = yield* model.encode(
+      order.map((position) => this.source[position]),
+      switches,
+    );
     const options = { off: switches, prefix: forced };
     if (search === "sample") return yield* sample(model, memory, { ...options, temperature, seed });
     if (search === "greedy") return yield* greedy(model, memory, options);
@@ -269,7 +333,8 @@ export class Translator {
 
   show() {
     if (!this.answer) return;
-    const { target } = this.translator, { answer, whole } = this;
+    const { target } = this.translator,
+      { answer, whole } = this;
     this.showSource();
     const text = target.decode(answer.tokens);
     this.showAnswers(text, target.decode(whole.tokens));
@@ -285,7 +350,8 @@ export class Translator {
     const words = this.translator.source.words;
     this.ordered.disabled = !this.state.order;
     const chips = this.order().map((position) => {
-      const hidden = this.state.hidden.has(position), token = words[this.source[position]];
+      const hidden = this.state.hidden.has(position),
+        token = words[this.source[position]];
       return { token, pressed: hidden, label: `hide ${plainWord(token)}`, act: () => this.hide(position) };
     });
     fillChips(this.chips, chips, "unmasked-hidden");
@@ -301,7 +367,7 @@ export class Translator {
     };
     if (!isBroken(this.state)) {
       put("Translation", text);
-      this.say(text ? `Translation: ${text}` : "");
+      this.say(text ? `Translation: “${text}”` : "");
       return;
     }
     const { off, heads } = this.state;
@@ -310,7 +376,7 @@ export class Translator {
     const title = `Without ${gone.join(", ")}`;
     put("The whole model", whole);
     put(title, text);
-    this.say(`${title}: ${text}. The whole model: ${whole}.`);
+    this.say(`${title}: “${text}” The whole model: “${whole}”`);
   }
 
   showTokens() {
@@ -325,8 +391,11 @@ export class Translator {
   }
 
   showAlternatives() {
-    const position = this.selected, { tokens, steps } = this.answer, words = this.translator.target.words;
-    const box = this.alternatives, focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
+    const position = this.selected,
+      { tokens, steps } = this.answer,
+      words = this.translator.target.words;
+    const box = this.alternatives,
+      focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
     box.replaceChildren();
     if (position === null || position >= tokens.length) return;
     const before = this.translator.target.decode(tokens.slice(0, position));
@@ -334,10 +403,15 @@ export class Translator {
     const chances = chancesOf(steps[position]);
     for (const token of topTokens(steps[position].logits, 5)) {
       const button = make("button", box, undefined, {
-        type: "button", "aria-pressed": String(token === tokens[position]), onclick: () => this.insteadOf(position, token),
+        type: "button",
+        "aria-pressed": String(token === tokens[position]),
+        onclick: () => this.insteadOf(position, token),
       });
       make("span", button, plainWord(words[token]), { class: "unmasked-word" });
-      make("span", button, undefined, { class: "unmasked-bar", style: `width:${(45 * chances[token]).toFixed(1)}%` });
+      make("span", button, undefined, {
+        class: "unmasked-bar",
+        style: `width:${(45 * chances[token]).toFixed(1)}%`,
+      });
       make("span", button, percent(chances[token]), { class: "unmasked-percent" });
     }
     if (focused >= 0) box.querySelectorAll("button")[focused]?.focus();
@@ -347,7 +421,8 @@ export class Translator {
     const { nodes, best } = this.answer;
     this.tree.hidden = !nodes;
     if (!nodes) return;
-    const words = this.translator.target.words, winners = new Set();
+    const words = this.translator.target.words,
+      winners = new Set();
     for (let node = nodes[best]; node; node = nodes[node.parent]) winners.add(node.id);
     const parents = new Set(nodes.map(({ parent }) => parent));
     const drawn = nodes.map((node) => ({
@@ -356,13 +431,15 @@ export class Translator {
       wins: winners.has(node.id),
       state: node.score !== null ? "finished" : parents.has(node.id) ? "kept" : "dropped",
     }));
-    const label = `The beam's tree: ${nodes.length} beginnings, the best ends with a score of ${nodes[best].score.toFixed(2)}.`;
+    const score = nodes[best].score.toFixed(2);
+    const label = `The beam's tree: ${nodes.length} beginnings, the best ends with a score of ${score}.`;
     drawTree(this.tree, drawn, { label });
     this.tree.querySelector(".unmasked-tree").scrollLeft = 0;
   }
 
   showMap() {
-    const { target, source } = this.translator, { tokens, steps } = this.answer;
+    const { target, source } = this.translator,
+      { tokens, steps } = this.answer;
     const { n_heads } = this.translator.model.config;
     this.map.replaceChildren();
     if (!tokens.length) return;
@@ -377,7 +454,10 @@ export class Translator {
     const rows = steps.map(({ maps: { cross } }) => {
       if (this.state.head !== "mean") return of(cross[layer], head);
       const all = cross.flatMap((weights) => Array.from({ length: n_heads }, (_, h) => of(weights, h)));
-      return Float32Array.from({ length }, (_, key) => all.reduce((sum, row) => sum + row[key], 0) / all.length);
+      return Float32Array.from(
+        { length },
+        (_, key) => all.reduce((sum, row) => sum + row[key], 0) / all.length,
+      );
     });
     drawAttention(this.map, {
       rows,
@@ -396,7 +476,10 @@ function fillChips(box, chips, pressedClass) {
   for (const { token, pressed, label, act } of chips) {
     const goesOn = !token.startsWith("▁") && !token.startsWith("<");
     make("button", box, plainWord(token), {
-      type: "button", "aria-pressed": String(pressed), "aria-label": label, onclick: act,
+      type: "button",
+      "aria-pressed": String(pressed),
+      "aria-label": label,
+      onclick: act,
       class: [goesOn ? "unmasked-goes-on" : "", pressed ? pressedClass : ""].join(" ").trim() || null,
     });
   }

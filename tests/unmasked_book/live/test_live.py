@@ -1,0 +1,74 @@
+"""The translator's HTML: what a notebook gets, and what a page holds before the click."""
+
+import json
+import re
+from html import unescape
+from importlib.metadata import files
+
+import pytest
+import torch
+
+from unmasked.translator import shipped_models
+from unmasked_book import recorded
+from unmasked_book.live import live, tables
+from unmasked_book.live.translator import best_head, box, model_file, script
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_a_notebooks_output_holds_everything(name):
+    view = live(name)
+    html = view._repr_html_()
+    assert len(html) < 4.2e6
+    assert not re.search(r'(src|href)="|https?://(?!www\.w3\.org)', html)
+    assert "A caption in" in repr(view)
+    assert html.count("</script>") == 1
+    assert live(name)._repr_html_() != html  # two in one notebook do not get in each other's way
+
+
+def test_an_unknown_model_is_refused():
+    with pytest.raises(ValueError, match="model: expected 'de-en' or 'en-de', got 'xx'"):
+        live("xx")
+
+
+def test_a_page_holds_a_button_that_says_how_much_it_loads():
+    html = box("de-en", "../_static/live/", broken=True)
+    assert len(html) < 3000
+    size = len(model_file("de-en")) + len(script().encode())
+    assert f"Load the model ({size / 1e6:.1f} MB)" in html
+    page = json.loads(unescape(re.search(r'data-page="([^"]*)"', html)[1]))
+    assert page["names"] == shipped_models()
+    assert page["at"] == "../_static/live/"
+    assert page["open"] is True
+    assert not re.search(r"@\w+@", html)
+
+
+def test_the_best_head_is_the_one_of_the_record():
+    for name in shipped_models():
+        aligned = recorded(f"multi30k-{name}")["atlas"]["cross"]["aligned"]
+        layer, head = best_head(name)
+        assert aligned[layer][head] == max(map(max, aligned))
+    assert torch.tensor(recorded("multi30k-de-en")["atlas"]["cross"]["aligned"]).argmax() == 7
+
+
+def test_the_tables_hold_what_was_recorded():
+    text = tables.ablations()
+    assert "| nothing | 45.7 |" in text
+    assert "| positions of the source | 22.5 | 80 of 80 | a woman chases a cat. |" in text
+    assert len(text.splitlines()) == 14
+    text = tables.equality()
+    assert "| token IDs: random Unicode | 1,000 | 0 differ | 0 differ | 0 |" in text
+    assert re.search(r"\| logits \| 1,140 \| \de-0[67] \| \de-0[67] \| 2e-05 \|", text)
+    assert re.search(r"with parts switched off, greedy \| 11 × 20 \| 0 differ \| 0 differ", text)
+    assert "19 models" in text
+    assert "Chromium" in text
+
+
+def test_the_scripts_are_installed_with_the_package():
+    """What a wheel would lack is missing in Colab. In a checkout the files lie where they are."""
+    from unmasked_book.live.bundle import HERE
+
+    listed = (HERE.parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    for pattern in ("live/engine/*.js", "live/widgets/*"):
+        assert pattern in listed
+        assert list(HERE.parent.glob(pattern))
+    assert files("unmasked")

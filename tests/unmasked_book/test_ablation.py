@@ -1,0 +1,91 @@
+"""Parts switched off: what is gone, what stays, and what the page says it costs."""
+
+import pytest
+import torch
+from helpers import difference, small_model
+
+from unmasked_book import recorded
+from unmasked_book.ablation import PARTS, losses, without
+
+SOURCE, TARGET = torch.tensor([[5, 9, 3, 7, 2]]), torch.tensor([[1, 4, 8, 6]])
+ORDER = torch.tensor([3, 0, 2, 1, 4])
+
+
+@pytest.fixture(params=["pre", "post"])
+def model(request: pytest.FixtureRequest):
+    torch.manual_seed(0)
+    return small_model(norm=request.param, dropout=0.0)
+
+
+def said(model, source=SOURCE, target=TARGET):
+    with torch.no_grad():
+        return model(source, target)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_counts_and_the_model_stays_whole(model, part):
+    before = said(model)
+    assert difference(said(without(model, part)), before) > 1e-3
+    assert difference(said(model), before) == 0
+
+
+def test_nothing_switched_off_is_the_model(model):
+    assert difference(said(without(model)), said(model)) == 0
+
+
+def test_without_source_positions_the_order_of_the_source_is_lost(model):
+    blind = without(model, "encoder_positions")
+    assert difference(said(blind), said(blind, SOURCE[:, ORDER])) < 1e-12
+    assert difference(said(model), said(model, SOURCE[:, ORDER])) > 1e-5
+
+
+def test_without_cross_attention_the_source_is_lost(model):
+    deaf = without(model, "cross")
+    assert difference(said(deaf), said(deaf, SOURCE + 1)) == 0
+
+
+def test_without_its_own_attention_the_decoder_knows_its_last_token_only(model):
+    forgetful = without(model, "decoder_self")
+    other = torch.tensor([[7, 3, 9, 6]])
+    assert difference(said(forgetful)[:, -1], said(forgetful, target=other)[:, -1]) == 0
+    assert difference(said(model)[:, -1], said(model, target=other)[:, -1]) > 1e-3
+
+
+def test_without_the_division_scores_are_as_large_as_the_root_of_the_width(model):
+    undivided = without(model, "scale")
+    x = torch.randn(1, 5, 16, dtype=torch.float64)
+    for before, after in zip(model.encoder.layers, undivided.encoder.layers, strict=True):
+        query = before.self_attention.query(x)
+        assert torch.allclose(after.self_attention.query(x), 2 * query)  # K = 16 / 4
+
+
+def test_without_residuals_and_feed_forward_nothing_is_left_of_the_input(model):
+    empty = without(model, "residuals", "feed_forward")
+    assert difference(said(empty), said(empty, SOURCE + 1, TARGET + 1)) < 1e-12
+
+
+def test_all_heads_silenced_is_the_attention_without_its_matrix(model):
+    heads = [("cross", layer, head) for layer in range(2) for head in range(4)]
+    quiet = without(model, heads=heads)
+    assert difference(said(quiet), said(quiet, SOURCE + 1)) < 1e-12
+    one = without(model, heads=[("cross", 1, 2)])
+    assert difference(said(one), said(model)) > 1e-5
+
+
+def test_what_cannot_be_switched_off_is_named(model):
+    with pytest.raises(ValueError, match="part: expected a part that can be switched off"):
+        without(model, "everything")
+    for head in (("cross", 2, 0), ("cross", 0, 4), ("memory", 0, 0)):
+        with pytest.raises(ValueError, match="head: expected one that the model has"):
+            without(model, heads=[head])
+
+
+def test_what_each_part_is_worth_is_what_the_page_says():
+    found = losses("de-en")
+    stored = recorded("ablations")["models"]["de-en"]
+    assert found.keys() == stored.keys()
+    for part, row in found.items():
+        assert abs(row["bleu"] - stored[part]["bleu"]) <= 0.3, part
+    for part in ("encoder_positions", "cross"):
+        assert found[part]["same when shuffled"] == stored[part]["same when shuffled"] == 80
+    assert found["encoder_positions"]["example"] == "a woman chases a cat."
