@@ -13,13 +13,14 @@ import json
 import sys
 
 from playwright.sync_api import sync_playwright
-from repository import ROOT
 from tqdm import tqdm
+
+from repository import ROOT
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/browser")]
 
 from browsers import launch  # noqa: E402
-from equality import median_milliseconds, rows  # noqa: E402
+from comparisons import median_milliseconds, rows  # noqa: E402
 
 from unmasked.training.machine import machine  # noqa: E402
 from unmasked.translator import shipped_models  # noqa: E402

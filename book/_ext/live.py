@@ -26,9 +26,7 @@ PLACE = re.compile(
 FOLDER = "_static/live"
 
 
-def fill_places(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
+def fill_places(_: Sphinx, page: str, __: str, context: dict[str, Any], ___: object) -> None:
     """The box instead of the place that a page has for it."""
     up = "../" * page.count("/")
 

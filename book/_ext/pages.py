@@ -1,8 +1,8 @@
 """Makes the built pages lighter and easier to reach.
 
 The theme loads a script of icons that its web fonts already hold, configures Thebe and brings
-Sphinx-Design, which this book does not use: together 1.5 MB and a script error on each page. A few things that a screen
-reader or a keyboard needs are missing; they are added here.
+Sphinx-Design, which this book does not use: together 1.5 MB and a script error on each page. A few
+things that a screen reader or a keyboard needs are missing; they are added here.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def no_residuals(model: Transformer) -> None:
 def no_norms(model: Transformer) -> None:
     for module in model.modules():
         if isinstance(module, Residual):
-            module.norm = nn.Identity()
+            setattr(module, "norm", nn.Identity())  # noqa: B010 (its type is a LayerNorm's)
     model.encoder.norm = model.decoder.norm = None
 
 
@@ -114,8 +114,10 @@ PARTS: dict[str, Callable[[Transformer], None]] = {
 
 def attentions(model: Transformer) -> dict[tuple[str, int], MultiHeadAttention]:
     """Each by its kind and layer."""
-    found = {("encoder", i): layer.self_attention for i, layer in enumerate(model.encoder.layers)}
-    for i, layer in enumerate(model.decoder.layers):
+    encoder: Any = model.encoder.layers
+    decoder: Any = model.decoder.layers
+    found = {("encoder", i): layer.self_attention for i, layer in enumerate(encoder)}
+    for i, layer in enumerate(decoder):
         found |= {("decoder", i): layer.self_attention, ("cross", i): layer.cross_attention}
     return found
 

@@ -57,7 +57,8 @@ window.asked = (() => {
     search: (sources, kind, options, off) => sources.map((source) => {
       const kinds = { greedy, beam, sample };
       const memory = memoryOf(source, switches(off));
-      const found = finish(kinds[kind](translator.model, memory, { ...options, off: switches(off) }));
+      const all = { ...options, off: switches(off) };
+      const found = finish(kinds[kind](translator.model, memory, all));
       return { tokens: found.tokens, score: found.score };
     }),
     milliseconds: (sources) => sources.map((source) => {

@@ -1,4 +1,4 @@
-"""The engine of the live page is the package: equal numbers, and the properties of a right model."""
+"""The engine of the live page is the package: equal numbers, and a right model's properties."""
 
 import re
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from comparisons import of_configurations, of_model, random_translator
 from engine import Engine, InBrowser
-from equality import of_configurations, of_model, random_translator
-from helpers import VOCABULARY, small_config
 from playwright.sync_api import Browser, Error, Page
 
 import unmasked
+from helpers import VOCABULARY, small_config
 from unmasked.translator import CONFIG, folder_of, shipped_models
 from unmasked_book import recorded
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from browsers import Firefox
-from equality import of_model
+from comparisons import of_model
 from pages import HTML
 
 PATH = shutil.which("firefox-esr") or shutil.which("firefox")

@@ -303,7 +303,10 @@ def test_the_links_of_the_page_and_of_the_chapters_do_what_they_say(visit: Visit
 
 @DESK
 def test_a_state_that_makes_no_sense_is_put_right(visit: Visit):
-    state = "#live?model=xx&text=Ein+Hund.&off=nothing,residuals&heads=cross.9&order=5.5&hide=a&head=7.7&seed=x"
+    state = (
+        "#live?model=xx&text=Ein+Hund.&off=nothing,residuals&heads=cross.9&order=5.5&hide=a"
+        "&head=7.7&seed=x"
+    )
     visit.page.goto(f"{visit.site}/book/live.html{state}")
     box = load(visit.page)
     expect(answers(box).first).to_have_text(translator().translate(["Ein Hund."])[0])

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from helpers import difference, small_model
 
+from helpers import difference, small_model
 from unmasked_book import recorded
 from unmasked_book.ablation import PARTS, losses, without
 

@@ -1,4 +1,4 @@
-"""Two recorded runs as tables in Markdown: is the engine the package, and what does each part do?"""
+"""Two recorded runs as tables in Markdown: is the engine the package, and what is a part worth?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ablations(model: str = "de-en") -> str:
 
 
 def equality() -> str:
-    """What was compared with the package, in how many cases, and what differed: a column a model."""
+    """What was compared with the package, how often, and what differed: a column a model."""
     run = recorded("live-equality")
     grouped: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in run["rows"]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from helpers import small_config
 from safetensors.torch import load as tensors_from
 from torch import Tensor
 
+from helpers import small_config
 from unmasked import Transformer
 from unmasked.data.vocabulary import Words
 from unmasked.translator import CONFIG, Translator, folder_of, load, shipped_models
