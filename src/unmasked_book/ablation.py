@@ -79,12 +79,12 @@ def no_positions(side: str) -> Callable[[Transformer], None]:
     return switch_off
 
 
-def no_sublayer(*names: str) -> Callable[[Transformer], None]:
+def no_sublayer(where: str, name: str) -> Callable[[Transformer], None]:
     """Its last matrix becomes zero, and so does all that it gives."""
 
     def switch_off(model: Transformer) -> None:
-        for name, module in model.named_modules():
-            if name.startswith(names[0]) and name.endswith(names[1:]):
+        for path, module in model.named_modules():
+            if path.startswith(where) and path.endswith(name):
                 for parameter in module.parameters():
                     parameter.zero_()
 

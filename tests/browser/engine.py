@@ -19,7 +19,7 @@ from unmasked_book.live.packing import packed
 # What a test asks for in the page. Tokens go in; numbers come back as base64 of float32.
 ASKED = """
 window.asked = (() => {
-  const { finish, greedy, beam, sample, generate } = unmasked;
+  const { finish, greedy, beam, sample } = unmasked;
   const switches = (off) => ({ ...off, heads: new Set(off.heads), hidden: new Set(off.hidden) });
   const memoryOf = (source, off) => finish(translator.model.encode(source, off));
   const base64 = (numbers) => {

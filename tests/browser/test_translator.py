@@ -6,12 +6,14 @@ from functools import cache
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from engine import camel
 from pages import HTML
 from playwright.sync_api import Browser, Locator, Page, expect
 from visit import SIZES, Visit
 
 import unmasked
 from unmasked.translator import Translator
+from unmasked_book.ablation import PARTS, without
 from unmasked_book.live import live
 
 DESK = pytest.mark.parametrize(("size", "theme"), [(SIZES["wide"], "light")])
@@ -22,6 +24,14 @@ MOST_BYTES = 2.8e6  # after the click
 @cache
 def translator(name: str = "de-en") -> Translator:
     return unmasked.load(name)
+
+
+def broken(part: str, text: str) -> str:
+    """What the package says without this part."""
+    whole = translator()
+    model = without(whole.model, part)
+    [answer] = Translator(model, whole.source, whole.target).translate([text])
+    return answer
 
 
 def load(page: Page) -> Locator:
@@ -53,7 +63,7 @@ def read(box: Locator) -> Locator:
 
 
 def said(box: Locator) -> Locator:
-    return box.get_by_role("status").first
+    return box.locator(".unmasked-said")
 
 
 def overflow(page: Page) -> int:
@@ -142,19 +152,24 @@ def test_without_positions_the_order_of_the_source_does_not_matter(visit: Visit)
 @DESK
 def test_every_switch_changes_something_and_can_be_put_back(visit: Visit):
     box = load(visit.open("book/live"))
-    typed(box, "Zwei ältere Herren spielen auf einer Bank Schach.")
-    whole = translator().translate(["Zwei ältere Herren spielen auf einer Bank Schach."])[0]
+    text = "Zwei ältere Herren spielen auf einer Bank Schach."
+    typed(box, text)
+    [whole] = translator().translate([text])
     expect(answers(box)).to_have_text([whole])
     switches = box.locator("fieldset input[type=checkbox]")
-    assert switches.count() == 9
-    for number in range(9):
-        label = switches.nth(number).locator("..").inner_text().strip()
-        switches.nth(number).click()
+    assert switches.count() == len(PARTS)
+    as_in_python = 0
+    for part in PARTS:
+        one = box.locator(f"input[name={camel(part)}]")
+        label = one.locator("..").inner_text().strip()
+        one.click()
         expect(answers(box)).to_have_count(2)
         expect(answers(box).first).to_have_text(whole)
         assert label in box.locator(".unmasked-answers").inner_text()
-        switches.nth(number).click()
+        as_in_python += answers(box).last.inner_text().split() == broken(part, text).split()
+        one.click()
         expect(answers(box)).to_have_text([whole])
+    assert as_in_python > len(PARTS) / 2  # broken, it magnifies what rounded weights change
 
 
 @DESK
@@ -268,6 +283,7 @@ def test_a_link_opens_a_state_and_the_state_makes_a_link(visit: Visit):
     link = visit.page.url
     box.get_by_role("button", name="Reset").click()
     expect(answers(box)).to_have_count(1)
+    visit.page.wait_for_function("!location.hash.includes('norms')")
     visit.page.evaluate("link => { location.href = link; }", link)  # the page stays
     expect(box.locator(".unmasked-answers")).to_contain_text("layer norms")
     assert box.get_by_role("textbox").first.input_value() == CAT
@@ -311,6 +327,80 @@ def test_a_state_that_makes_no_sense_is_put_right(visit: Visit):
     box = load(visit.page)
     expect(answers(box).first).to_have_text(translator().translate(["Ein Hund."])[0])
     expect(box.locator(".unmasked-answers")).to_contain_text("Without residual connections")
+
+
+@DESK
+@pytest.mark.parametrize(
+    "state",
+    [
+        "begin=99999999", "begin=0", "begin=2", "begin=7999.8000", "off=toString,constructor",
+        "heads=cross.9.9", "search=sample&seed=1.2.3", "search=sample&seed=99999999999999999999",
+        f"text={'a.' * 1000}", "text=%3Cimg+src=x+onerror=alert(1)%3E&begin=%3Cb%3E",
+        "temperature=9",
+    ],
+)  # fmt: skip
+def test_a_hostile_link_does_no_harm(visit: Visit, state: str):
+    visit.page.goto(f"{visit.site}/book/live.html#live?{state}")
+    box = load(visit.page)
+    assert len(box.get_by_role("textbox").first.input_value()) <= 300
+    assert "Without" not in box.locator(".unmasked-answers").inner_text()
+    assert visit.page.locator(".unmasked-live img, .unmasked-live b").count() == 0
+    typed(box, "Ein Hund schläft.")
+    if state.startswith("search=sample"):
+        before = answers(box).first.inner_text()
+        box.get_by_label("temperature").fill("3")
+        box.get_by_role("button", name="Draw again").click()
+        expect(answers(box).first).not_to_have_text(before)
+    elif not state.startswith("text=%3C"):
+        expect(answers(box).first).to_have_text("a dog is sleeping.")
+
+
+@DESK
+def test_a_link_with_words_to_begin_with_can_be_followed_twice(visit: Visit):
+    page = visit.open("book/live")
+    box = load(page)
+    forced = "there is a dog sleeping under the table."
+    for _ in range(2):
+        page.get_by_role("link", name="Put words in its mouth").click()
+        expect(answers(box)).to_have_text([forced])
+        box.get_by_label("The translation must begin with").fill("")
+        expect(answers(box)).to_have_text(["a dog is sleeping under the table."])
+        page.wait_for_function("!location.hash.includes('begin')")
+
+
+@DESK
+def test_a_second_model_that_cannot_be_loaded_leaves_the_first(visit: Visit):
+    page = visit.open("book/live")
+    box = load(page)
+    typed(box, CAT)
+    page.route("**/en-de.bin", lambda route: route.abort())
+    other = box.get_by_role("radio", name=re.compile("English → German"))
+    other.check()
+    expect(box.get_by_text("The other model could not be loaded")).to_be_visible()
+    expect(box.get_by_role("radio", name="German → English")).to_be_checked()
+    expect(answers(box)).to_have_text(["a cat chases a woman."])
+    page.unroute("**/en-de.bin")
+    other.click()
+    expect(box.get_by_label("A caption in English")).to_be_visible(timeout=30_000)
+    expect(box.get_by_role("radio", name="English → German")).to_be_focused()
+    visit.faults.clear()
+
+
+@DESK
+def test_the_last_choice_of_a_model_wins(visit: Visit):
+    page = visit.open("book/live")
+    box = load(page)
+    held = []
+    page.route("**/en-de.bin", lambda route: held.append(route))
+    box.get_by_role("radio", name=re.compile("English → German")).click()
+    page.wait_for_timeout(200)
+    box.get_by_role("radio", name="German → English").click()
+    expect(box.get_by_label("A caption in German")).to_be_visible()
+    typed(box, CAT)
+    held[0].continue_()
+    page.wait_for_timeout(1500)
+    expect(box.get_by_label("A caption in German")).to_have_value(CAT)
+    expect(answers(box)).to_have_text(["a cat chases a woman."])
 
 
 @DESK

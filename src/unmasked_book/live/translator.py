@@ -6,8 +6,8 @@ import base64
 import html
 import json
 from functools import cache
-from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import torch
 
@@ -23,7 +23,6 @@ WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",
     "en-de": "A caption in English, translated by the book's model as you type.",
 }
-numbers = count(1)
 
 
 def live(model: str = "de-en") -> View:
@@ -34,7 +33,7 @@ def live(model: str = "de-en") -> View:
     """
     check_choice("model", model, tuple(shipped_models()))
     data = base64.b64encode(model_file(model)).decode("ascii")
-    box = f"unmasked-live-{next(numbers)}"
+    box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
     call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(page(model, [model]))});'
     given = (
         f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{model}"] = "{data}";'

@@ -3,15 +3,26 @@
 import json
 import re
 from html import unescape
-from importlib.metadata import files
 
 import pytest
 import torch
 
 from unmasked.translator import shipped_models
 from unmasked_book import recorded
+from unmasked_book.ablation import PARTS
 from unmasked_book.live import live, tables
+from unmasked_book.live.bundle import HERE
 from unmasked_book.live.translator import best_head, box, model_file, script
+
+PARTS_OF_THE_PAGE = (
+    "encoder_positions", "decoder_positions", "cross", "encoder_self", "decoder_self", "scale",
+    "residuals", "norms", "feed_forward",
+)  # fmt: skip
+
+
+def camel(part: str) -> str:
+    first, *others = part.split("_")
+    return first + "".join(other.title() for other in others)
 
 
 @pytest.mark.parametrize("name", shipped_models())
@@ -55,20 +66,30 @@ def test_the_tables_hold_what_was_recorded():
     assert "| nothing | 45.7 |" in text
     assert "| positions of the source | 22.5 | 80 of 80 | a woman chases a cat. |" in text
     assert len(text.splitlines()) == 14
+    page = (HERE.parents[2] / "book/live.md").read_text(encoding="utf-8")
+    assert "the whole model scores 45.7." in page
     text = tables.equality()
-    assert "| token IDs: random Unicode | 1,000 | 0 differ | 0 differ | 0 |" in text
-    assert re.search(r"\| logits \| 1,140 \| \de-0[67] \| \de-0[67] \| 2e-05 \|", text)
+    assert "| token IDs: random Unicode | 1,000 | 0 differ | 0 differ | – | 0 |" in text
+    numbers = r"\| logits \| 1,140 and 1,068 \| \de-0[67] \| \de-0[67] \| – \| 2e-05 \|"
+    assert re.search(numbers, text)
     assert re.search(r"with parts switched off, greedy \| 11 × 20 \| 0 differ \| 0 differ", text)
-    assert "19 models" in text
+    assert re.search(r"every option and preset: logits \| 19 \| – \| – \| \de-07", text)
     assert "Chromium" in text
+
+
+def test_the_switches_are_those_of_the_package_by_the_same_names():
+    text = (HERE / "widgets/switches.js").read_text(encoding="utf-8")
+    groups = dict(re.findall(r'^      (\w+): \[\s*"([^"]+)"', text, re.MULTILINE))
+    assert list(groups) == [camel(part) for part in PARTS_OF_THE_PAGE]
+    assert set(tables.PARTS) - {""} == set(PARTS)
+    for part in PARTS:
+        label = groups[camel(part)]
+        assert tables.PARTS[part] in (label, f"positions {label}")
 
 
 def test_the_scripts_are_installed_with_the_package():
     """What a wheel would lack is missing in Colab. In a checkout the files lie where they are."""
-    from unmasked_book.live.bundle import HERE
-
     listed = (HERE.parents[2] / "pyproject.toml").read_text(encoding="utf-8")
     for pattern in ("live/engine/*.js", "live/widgets/*"):
         assert pattern in listed
         assert list(HERE.parent.glob(pattern))
-    assert files("unmasked")

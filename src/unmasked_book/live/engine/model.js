@@ -152,7 +152,7 @@ export class Transformer {
     const layers = this.decoder.map(({ crossAttention: { key, value } }) => ({
       keys: this.rows(linear(key, x)), values: this.rows(linear(value, x)),
     }));
-    return { source, x, layers, visible, maps };
+    return { source, layers, visible, maps };
   }
 
   // What a decoder remembers of a beginning: the keys and values of each layer. Empty at first.

@@ -36,7 +36,7 @@ function translator({ model, source, target, about }, tensors, words) {
   };
 }
 
-// Base64, or gzip in base64 → bytes.
+// What gzip has compressed.
 export async function unpack(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();

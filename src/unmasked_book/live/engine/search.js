@@ -79,8 +79,9 @@ export function randomNumbers(seed) {
   };
 }
 
-// Keeps the `width` best beginnings. Returns { tokens, score, nodes }, the nodes being the search's
-// tree: each token that was kept or finished, with its parent, total and, where it ends, its score.
+// Keeps the `width` best beginnings. Returns { tokens, score, nodes, best }: the nodes are the
+// search's tree, each a token that was kept or finished with its parent, total and, where it ends, its
+// score; `best` is the winner's number.
 export function* beam(model, memory, { width = 5, alpha = 0.6, prefix = [], off = {}, limit } = {}) {
   const most = limit ?? limitOf(model, memory.source);
   const nodes = [{ id: 0, parent: null, token: BOS, time: 0, total: 0, score: null }];

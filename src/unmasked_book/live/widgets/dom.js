@@ -88,9 +88,10 @@ export function onceAFrame(draw) {
   };
 }
 
-// The style, once a document.
+// A style, once a document.
 export function dress(css) {
-  if (document.querySelector("style[data-unmasked-live]")) return;
+  const styles = [...document.querySelectorAll("style[data-unmasked-live]")];
+  if (styles.some(({ textContent }) => textContent === css)) return;
   make("style", document.head, css, { "data-unmasked-live": "" });
 }
 
@@ -101,6 +102,7 @@ export function replaceFigure(element) {
     const figure = box.querySelector("img");
     if (figure && figure.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) {
       figure.classList.add("unmasked-replaced");
+      element.classList.add("unmasked-replacing");
       addEventListener("beforeprint", () => (figure.loading = "eager"));
       return;
     }

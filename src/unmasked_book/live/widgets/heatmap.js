@@ -5,12 +5,13 @@ import { make } from "./dom.js";
 const CELL = 24;
 
 export function drawAttention(parent, { rows, queries, keys, selected, title }) {
-  const left = 12 + 8.4 * Math.max(...queries.map((word) => word.length));
+  const left = 14 + 9.4 * Math.max(...queries.map((word) => word.length));
   const top = 16 + 6 * Math.max(...keys.map((word) => word.length));
   const width = left + CELL * keys.length + 10 + 6 * keys.at(-1).length,
     height = top + CELL * queries.length + 4;
   const said = rows.map((row, query) => {
     const key = row.indexOf(Math.max(...row));
+    if (!row[key]) return `${queries[query]} reads nothing`;
     return `${queries[query]} reads ${keys[key]} ${Math.round(100 * row[key])} %`;
   });
   const box = make("div", parent, undefined, {

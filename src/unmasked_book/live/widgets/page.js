@@ -7,16 +7,19 @@ dress("@CSS@");
 
 // Fills the box that held the button; `page` is the data that came with it.
 globalThis.unmaskedLive = async (box, page) => {
+  box.querySelector("[role=status]")?.remove(); // of an earlier try
   const waiting = make("p", box, "Loading the model …", { role: "status" });
-  const inner = make("div", null);
+  const inner = make("div", null, null, { class: "unmasked-translator" });
   try {
     await new Translator(inner, page).start();
   } catch (error) {
     waiting.textContent = `The model could not be loaded: ${error.message}. Try again.`;
-    box.querySelectorAll("button").forEach((button) => (button.disabled = false));
+    const button = box.querySelector("button");
+    if (button) button.disabled = false;
+    button?.focus();
     return;
   }
   box.replaceChildren(inner);
   box.dataset.ready = "yes";
-  (inner.querySelector("textarea") || inner).focus({ preventScroll: true });
+  if (page.linked) inner.querySelector("textarea").focus({ preventScroll: true }); // there was a click
 };

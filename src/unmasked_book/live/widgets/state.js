@@ -1,6 +1,9 @@
 // What the reader has set, and how it is written into an address: #live?text=…&off=residuals.
 
+import { EOS } from "../engine/tokenizer.js";
 import { LABELS } from "./switches.js";
+
+export const MOST_LETTERS = 300; // of a text
 
 const EXAMPLES = {
   "de-en": [
@@ -49,11 +52,26 @@ export function isBroken(state) {
   return state.off.size + state.heads.size > 0;
 }
 
+// Tokens and heads that this model has; words to begin with as tokens.
+export function fitted(state, { model, target }) {
+  const { config } = model;
+  const layers = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
+  const exists = (head) => {
+    const [kind, layer, number] = head.split(" ");
+    return Number(layer) < layers[kind === "cross" ? "decoder" : kind] && Number(number) < config.n_heads;
+  };
+  const known = (token, place) =>
+    token < target.words.length && (token > EOS || (token === EOS && place > 0));
+  const { begin, ...rest } = state;
+  const forced = begin ? target.encode(begin) : state.forced.filter(known);
+  return { ...rest, forced, heads: new Set([...state.heads].filter(exists)) };
+}
+
 const LIST = /^\d+(\.\d+)*$/;
 
 export function toHash(state) {
-  const fresh = newState(state.model),
-    query = new URLSearchParams();
+  const fresh = newState(state.model);
+  const query = new URLSearchParams();
   const put = (name, value, usual) => value !== usual && query.set(name, value);
   query.set("model", state.model);
   put("text", state.text, null);
@@ -77,7 +95,7 @@ export function fromHash(hash, names) {
   const state = newState(model);
   const list = (name) => (LIST.test(query.get(name) || "") ? query.get(name).split(".").map(Number) : []);
   const one = (name, allowed) => (allowed(query.get(name)) ? query.get(name) : state[name]);
-  state.text = query.get("text") ?? state.text;
+  state.text = (query.get("text") ?? state.text).slice(0, MOST_LETTERS);
   state.order = list("order").length ? list("order") : null;
   state.hidden = new Set(list("hide"));
   state.forced = list("begin");
@@ -86,8 +104,8 @@ export function fromHash(hash, names) {
   state.head = one("head", (value) => value === "mean" || /^\d+\.\d+$/.test(value));
   const temperature = Number(query.get("temperature"));
   if (temperature >= 0.1 && temperature <= 3) state.temperature = temperature;
-  if (LIST.test(query.get("seed") || "")) state.seed = Number(query.get("seed"));
-  state.off = new Set((query.get("off") || "").split(",").filter((part) => part in LABELS));
+  if (/^\d{1,9}$/.test(query.get("seed") || "")) state.seed = Number(query.get("seed"));
+  state.off = new Set((query.get("off") || "").split(",").filter((part) => Object.hasOwn(LABELS, part)));
   const heads = (query.get("heads") || "")
     .split(",")
     .filter((head) => /^(encoder|decoder|cross)\.\d+\.\d+$/.test(head));

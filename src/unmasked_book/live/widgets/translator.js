@@ -3,17 +3,18 @@
 import { beam, generate, greedy, sample, topTokens } from "../engine/search.js";
 import { softmax } from "../engine/numbers.js";
 import { EOS } from "../engine/tokenizer.js";
-import { announcer, choice, field, make, slider } from "./dom.js";
+import { announcer, choice, field, make, printed, slider } from "./dom.js";
 import { breakPanel } from "./breaking.js";
 import { drawAttention } from "./heatmap.js";
 import { openModel, isOpened } from "./loading.js";
 import { runInSlices } from "./running.js";
-import { examplesOf, fromHash, isBroken, newState, switchesOf, toHash } from "./state.js";
+import { MOST_LETTERS, examplesOf, fitted, fromHash, isBroken, newState, switchesOf, toHash } from "./state.js";
 import { LABELS } from "./switches.js";
 import { drawTree } from "./tree.js";
 
 const LANGUAGES = { de: "German", en: "English" };
 const BEAM = 5;
+const MOST_ROWS = 60; // that are drawn of a map: a translation that never ends has more
 
 // `page` says where things are: { model, names, megabytes, best, at, linked, open }.
 export class Translator {
@@ -27,22 +28,46 @@ export class Translator {
   // Resolves when the first translation is on the page.
   async start() {
     const linked = this.page.linked ? fromHash(location.hash, this.page.names) : null;
+    if (this.page.linked) window.addEventListener("hashchange", () => this.follow());
     await this.open(linked || newState(this.page.model));
-    window.addEventListener("hashchange", () => {
-      const state = this.page.linked && fromHash(location.hash, this.page.names);
-      if (!state || toHash(state) === toHash(this.state)) return;
-      clearTimeout(this.writing);
-      this.open(state);
-    });
   }
 
+  // A link to a state was followed, or the reader went back to one.
+  follow() {
+    clearTimeout(this.writing);
+    const state = fromHash(location.hash, this.page.names);
+    const same = state && this.state && !state.begin && toHash(state) === toHash(this.state);
+    if (state && !same) this.open(state);
+  }
+
+  // The newest call wins. If its model cannot be loaded, what was there before stays.
   async open(state) {
-    this.say?.("Loading the model …");
-    this.translator = await openModel(state.model, this.page.at);
-    this.state = state;
-    if (state.begin) state.forced = this.translator.target.encode(state.begin);
+    const mine = (this.opening = {});
+    clearTimeout(this.writing);
+    if (this.translator) this.tell("Loading the model …");
+    try {
+      const translator = await openModel(state.model, this.page.at);
+      if (mine !== this.opening) return;
+      this.translator = translator;
+      this.state = fitted(state, translator);
+      this.selected = this.answer = this.whole = null;
+    } catch (error) {
+      if (!this.translator) throw error;
+      if (mine !== this.opening) return;
+      this.build();
+      this.tell(`The other model could not be loaded: ${error.message}. Try again.`);
+      await this.run();
+      return;
+    }
     this.build();
     await this.run();
+  }
+
+  // Another direction; the keyboard stays on the choice.
+  async turnTo(name) {
+    await this.open(newState(name));
+    this.box.querySelector("input[type=radio]:checked")?.focus();
+    this.writeHash();
   }
 
   // --- The page ---------------------------------------------------------------------------------
@@ -52,7 +77,7 @@ export class Translator {
     box.replaceChildren();
     const [from, to] = state.model.split("-").map((code) => LANGUAGES[code] || code);
     if (this.page.names.length > 1) {
-      choice(box, "Translate", this.directions(), state.model, (name) => this.open(newState(name)));
+      choice(box, "Translate", this.directions(), state.model, (name) => this.turnTo(name));
     }
     this.text = make(
       "textarea",
@@ -60,7 +85,7 @@ export class Translator {
       state.text,
       {
         rows: 2,
-        maxlength: 300,
+        maxlength: MOST_LETTERS,
         lang: state.model.split("-")[0],
         spellcheck: "false",
         oninput: () => this.change({ text: this.text.value, order: null, hidden: new Set(), forced: [] }),
@@ -84,19 +109,20 @@ export class Translator {
     make("button", this.shuffled, "Shuffle the source", { type: "button", onclick: () => this.shuffle() });
     this.ordered = make("button", this.shuffled, "Back in order", {
       type: "button",
-      onclick: () => this.change({ order: null }),
+      onclick: () => this.state.order && this.change({ order: null }),
     });
+    this.chips.lang = this.text.lang;
 
     this.answers = make("div", box, undefined, { class: "unmasked-answers" });
+    this.note = make("p", box, "", { role: "status", class: "unmasked-note" });
     this.say = announcer(box);
-    this.say(`The model is ready. Type a caption in ${from}.`);
 
     this.tokens = this.section("Token by token", "Choose one to see what else the model considered there.");
+    this.tokens.lang = state.model.split("-")[1];
     this.alternatives = make("div", box, undefined, { class: "unmasked-alternatives" });
 
-    const how = make("details", box, undefined, {
-      open: state.search !== "greedy" || state.forced.length > 0,
-    });
+    const open = state.search !== "greedy" || state.forced.length > 0;
+    const how = (this.how = make("details", box, undefined, { open }));
     make("summary", how, "How the next token is chosen");
     const searches = { greedy: "greedy", beam: `beam of ${BEAM}`, sample: "sampling" };
     choice(how, "Search", searches, state.search, (search) => this.change({ search }));
@@ -194,6 +220,11 @@ export class Translator {
 
   // --- What the reader does -----------------------------------------------------------------------
 
+  // What everybody should see, and not only hear: loading, errors, a link that was copied.
+  tell(words) {
+    this.note.textContent = words;
+  }
+
   change(what, again = true) {
     Object.assign(this.state, what);
     if (what.text !== undefined) this.selected = null;
@@ -208,7 +239,7 @@ export class Translator {
   }
 
   reset() {
-    this.selected = null;
+    this.selected = this.answer = null;
     this.state = newState(this.state.model);
     this.build();
     this.run();
@@ -218,8 +249,9 @@ export class Translator {
 
   // Every position but that of <eos> gets a new place.
   shuffle() {
-    const order = [...this.source.keys()].slice(0, -1),
-      before = String(this.state.order || order);
+    if (!this.answer) return;
+    const order = [...this.answer.source.keys()].slice(0, -1);
+    const before = String(this.state.order || order);
     for (
       let tries = 0;
       order.length > 1 && (tries === 0 || String(order) === before) && tries < 20;
@@ -243,20 +275,23 @@ export class Translator {
     try {
       this.change({ forced: this.translator.target.encode(words) });
     } catch (error) {
-      this.say(error.message);
+      this.tell(error.message);
     }
   }
 
   insteadOf(position, token) {
     this.selected = position;
+    this.how.open = true; // where the forced beginning can be seen, and changed
     const forced = [...this.answer.tokens.slice(0, position), token];
     this.begin.value = this.translator.target.decode(forced);
     this.change({ forced });
   }
 
   select(position) {
-    this.selected = position;
-    this.show();
+    this.selected = position === this.selected ? null : position;
+    this.showTokens();
+    this.showAlternatives();
+    this.showMap();
   }
 
   writeHash() {
@@ -269,54 +304,55 @@ export class Translator {
     const address = location.href.split("#")[0] + toHash(this.state);
     try {
       await navigator.clipboard.writeText(address);
-      this.say("The link is copied.");
+      this.tell("The link is copied.");
     } catch {
       location.hash = toHash(this.state);
-      this.say("The link is in the address bar.");
+      this.tell("The link is in the address bar.");
     }
   }
 
   // --- Translating --------------------------------------------------------------------------------
 
   async run() {
-    const mine = (this.turn += 1),
-      givenUp = () => mine !== this.turn;
+    const mine = (this.turn += 1);
+    const givenUp = () => mine !== this.turn;
+    const { hidden } = this.state;
     try {
-      this.source = [...this.translator.source.encode(this.state.text), EOS];
+      const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp);
+      const broken = answer && isBroken(this.state);
+      const whole = broken ? await runInSlices(this.translation({ hidden }), givenUp) : answer;
+      if (!whole || givenUp()) return;
+      Object.assign(this, { answer, whole });
+      this.show();
     } catch (error) {
-      this.say(error.message);
-      return;
+      this.tell(error.message);
     }
-    const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp);
-    const whole =
-      answer && isBroken(this.state)
-        ? await runInSlices(this.translation({ hidden: this.state.hidden }), givenUp)
-        : answer;
-    if (!whole || givenUp()) return;
-    this.answer = answer;
-    this.whole = whole;
-    this.show();
-    this.box.dispatchEvent(new CustomEvent("unmasked-translated"));
   }
 
   // The source's positions in the order in which the encoder reads them.
-  order() {
-    const last = this.source.length - 1,
-      { order } = this.state;
+  orderOf(source) {
+    const last = source.length - 1;
+    const { order } = this.state;
     const fits =
       order && order.length === last && new Set(order).size === last && order.every((i) => i < last);
-    return fits ? [...order, last] : [...this.source.keys()];
+    return fits ? [...order, last] : [...source.keys()];
   }
 
+  // { tokens, steps, source, order }, and of a beam its tree.
   *translation(off) {
-    const { model } = this.translator,
-      { search, temperature, seed, forced } = this.state;
-    if (this.source.length === 1) return { tokens: [], steps: [] };
-    const order = this.order();
+    const source = [...this.translator.source.encode(this.state.text), EOS];
+    const order = this.orderOf(source);
+    const found = source.length > 1 ? yield* this.search(source, order, off) : { tokens: [], steps: [] };
+    return { ...found, source, order };
+  }
+
+  *search(source, order, off) {
+    const { model } = this.translator;
+    const { search, temperature, seed, forced } = this.state;
     const hidden = new Set([...order.keys()].filter((place) => off.hidden.has(order[place])));
     const switches = { ...off, hidden };
     const memory = yield* model.encode(
-      order.map((position) => this.source[position]),
+      order.map((position) => source[position]),
       switches,
     );
     const options = { off: switches, prefix: forced };
@@ -333,8 +369,9 @@ export class Translator {
 
   show() {
     if (!this.answer) return;
-    const { target } = this.translator,
-      { answer, whole } = this;
+    const { target } = this.translator;
+    const { answer, whole } = this;
+    this.tell("");
     this.showSource();
     const text = target.decode(answer.tokens);
     this.showAnswers(text, target.decode(whole.tokens));
@@ -348,13 +385,15 @@ export class Translator {
 
   showSource() {
     const words = this.translator.source.words;
-    this.ordered.disabled = !this.state.order;
-    const chips = this.order().map((position) => {
-      const hidden = this.state.hidden.has(position),
-        token = words[this.source[position]];
-      return { token, pressed: hidden, label: `hide ${plainWord(token)}`, act: () => this.hide(position) };
+    const { source, order } = this.answer;
+    this.ordered.setAttribute("aria-disabled", String(!this.state.order));
+    const chips = order.map((position) => {
+      const hidden = this.state.hidden.has(position);
+      const token = words[source[position]];
+      const marked = { "aria-pressed": String(hidden), class: hidden ? "unmasked-hidden" : "" };
+      return { token, marked, label: `hide ${plainWord(token)}`, act: () => this.hide(position) };
     });
-    fillChips(this.chips, chips, "unmasked-hidden");
+    fillChips(this.chips, chips);
   }
 
   showAnswers(text, whole) {
@@ -367,7 +406,7 @@ export class Translator {
     };
     if (!isBroken(this.state)) {
       put("Translation", text);
-      this.say(text ? `Translation: “${text}”` : "");
+      this.sayAgain(text ? `Translation: “${text}”` : "");
       return;
     }
     const { off, heads } = this.state;
@@ -376,26 +415,32 @@ export class Translator {
     const title = `Without ${gone.join(", ")}`;
     put("The whole model", whole);
     put(title, text);
-    this.say(`${title}: “${text}” The whole model: “${whole}”`);
+    this.sayAgain(`${title}: “${text}” The whole model: “${whole}”`);
+  }
+
+  // Also when nothing has changed: that may be just the point. (A blank more makes it another text.)
+  sayAgain(words) {
+    this.said = this.said === words ? `${words}\u00a0` : words;
+    this.say(this.said);
   }
 
   showTokens() {
     const words = this.translator.target.words;
     const chips = this.answer.tokens.map((token, position) => ({
       token: words[token],
-      pressed: position === this.selected,
+      marked: { "aria-current": position === this.selected ? "true" : null },
       label: `${plainWord(words[token])}, ${percent(chancesOf(this.answer.steps[position])[token])}`,
       act: () => this.select(position),
     }));
-    fillChips(this.tokens, chips, "");
+    fillChips(this.tokens, chips);
   }
 
   showAlternatives() {
-    const position = this.selected,
-      { tokens, steps } = this.answer,
-      words = this.translator.target.words;
-    const box = this.alternatives,
-      focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
+    const position = this.selected;
+    const { tokens, steps } = this.answer;
+    const words = this.translator.target.words;
+    const box = this.alternatives;
+    const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
     box.replaceChildren();
     if (position === null || position >= tokens.length) return;
     const before = this.translator.target.decode(tokens.slice(0, position));
@@ -421,25 +466,24 @@ export class Translator {
     const { nodes, best } = this.answer;
     this.tree.hidden = !nodes;
     if (!nodes) return;
-    const words = this.translator.target.words,
-      winners = new Set();
+    const words = this.translator.target.words;
+    const winners = new Set();
     for (let node = nodes[best]; node; node = nodes[node.parent]) winners.add(node.id);
-    const parents = new Set(nodes.map(({ parent }) => parent));
     const drawn = nodes.map((node) => ({
       ...node,
       token: plainWord(words[node.token]),
       wins: winners.has(node.id),
-      state: node.score !== null ? "finished" : parents.has(node.id) ? "kept" : "dropped",
+      state: node.score === null ? "kept" : "finished",
     }));
-    const score = nodes[best].score.toFixed(2);
-    const label = `The beam's tree: ${nodes.length} beginnings, the best ends with a score of ${score}.`;
+    const score = printed(nodes[best].score, 2);
+    const label = `The beam's tree: ${nodes.length - 1} beginnings, the best ends with a score of ${score}.`;
     drawTree(this.tree, drawn, { label });
     this.tree.querySelector(".unmasked-tree").scrollLeft = 0;
   }
 
   showMap() {
-    const { target, source } = this.translator,
-      { tokens, steps } = this.answer;
+    const { target, source } = this.translator;
+    const { tokens, steps, order, source: read } = this.answer;
     const { n_heads } = this.translator.model.config;
     this.map.replaceChildren();
     if (!tokens.length) return;
@@ -447,11 +491,11 @@ export class Translator {
       make("p", this.map, "Cross-attention is switched off: nothing of the source is read.");
       return;
     }
-    const length = this.source.length;
+    const length = read.length;
     const best = this.page.best[this.state.model] || [0, 0];
     const [layer, head] = this.state.head === "best" ? best : this.state.head.split(".").map(Number);
     const of = (weights, h) => weights.subarray(h * length, (h + 1) * length);
-    const rows = steps.map(({ maps: { cross } }) => {
+    const rows = steps.slice(0, MOST_ROWS).map(({ maps: { cross } }) => {
       if (this.state.head !== "mean") return of(cross[layer], head);
       const all = cross.flatMap((weights) => Array.from({ length: n_heads }, (_, h) => of(weights, h)));
       return Float32Array.from(
@@ -461,27 +505,23 @@ export class Translator {
     });
     drawAttention(this.map, {
       rows,
-      queries: tokens.map((token) => plainWord(target.words[token])),
-      keys: this.order().map((position) => plainWord(source.words[this.source[position]])),
+      queries: tokens.slice(0, MOST_ROWS).map((token) => plainWord(target.words[token])),
+      keys: order.map((position) => plainWord(source.words[read[position]])),
       selected: this.selected,
       title: this.head.selectedOptions[0].textContent,
     });
+    if (tokens.length > MOST_ROWS) make("p", this.map, `The first ${MOST_ROWS} of ${tokens.length} tokens.`);
   }
 }
 
 // Buttons in a row, one a token; pieces that go on a word stand closer. Keeps the keyboard's place.
-function fillChips(box, chips, pressedClass) {
+function fillChips(box, chips) {
   const focused = [...box.children].indexOf(document.activeElement);
   box.replaceChildren();
-  for (const { token, pressed, label, act } of chips) {
-    const goesOn = !token.startsWith("▁") && !token.startsWith("<");
-    make("button", box, plainWord(token), {
-      type: "button",
-      "aria-pressed": String(pressed),
-      "aria-label": label,
-      onclick: act,
-      class: [goesOn ? "unmasked-goes-on" : "", pressed ? pressedClass : ""].join(" ").trim() || null,
-    });
+  for (const { token, marked, label, act } of chips) {
+    const attributes = { type: "button", "aria-label": label, onclick: act, ...marked };
+    const chip = make("button", box, plainWord(token), attributes);
+    chip.classList.toggle("unmasked-goes-on", !token.startsWith("▁") && !token.startsWith("<"));
   }
   if (focused >= 0) box.children[Math.min(focused, box.children.length - 1)]?.focus();
 }
