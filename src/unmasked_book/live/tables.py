@@ -59,21 +59,21 @@ def equality() -> str:
         cases = f"{len(kind)} × {kind[0]['cases']}" if len(kind) > 1 else " and ".join(counts)
         found = [difference(models[name]) if name in models else "–" for name in MODELS]
         rows.append([what, cases, *found, allowed(kind)])
-    return table(["what is compared", "cases", *MODELS, "allowed"], rows) + (
+    return table(["what may differ", "cases", *MODELS, "allowed"], rows) + (
         "\n\n" + footnote(run["machine"])
     )
 
 
 def difference(rows: list[dict[str, Any]]) -> str:
     if "differ" in rows[0]:
-        return f"{sum(row['differ'] for row in rows)} differ"
+        return str(sum(row["differ"] for row in rows) or "none")
     return f"{max(row['largest'] for row in rows):.0e}"
 
 
 def allowed(rows: list[dict[str, Any]]) -> str:
     limits = [row["limit"] for row in rows]
     if "differ" in rows[0]:
-        return str(limits[0])
+        return str(limits[0] or "none")
     if len(rows) == 1:
         return f"{limits[0]:.0e}"
     return f"{min(limits):.0e}, or 5 × PyTorch’s own"

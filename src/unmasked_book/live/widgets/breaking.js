@@ -9,7 +9,7 @@ export function breakPanel(parent, model, state, changed) {
     "p",
     parent,
     "Switch a part off and compare. The model was trained with everything on, so this shows what this model " +
-      "relies on, not what every Transformer needs. Trained without a part, it would have learned another way.",
+      "relies on, not what every Transformer needs. Trained without a part, it might manage without it.",
   );
   for (const { title, switches } of GROUPS) {
     const group = make("fieldset", parent);
@@ -43,13 +43,19 @@ function headSwitches(parent, model, state, changed) {
   };
   const group = make("fieldset", parent);
   make("legend", group, "Single heads", { class: "unmasked-label" });
+  make(
+    "p",
+    group,
+    "A silenced head adds nothing to its layer. (The layer's bias stays, so silencing all heads is not quite " +
+      "the same as switching the attention off.)",
+  );
   const grid = make("div", group, undefined, { class: "unmasked-heads" });
   const buttons = new Map();
   for (const [kind, title] of Object.entries(KINDS)) {
     const column = make("div", grid, undefined, { role: "group", "aria-label": title });
     make("div", column, title);
     for (let layer = 0; layer < depths[kind]; layer += 1) {
-      const line = make("div", column);
+      const line = make("div", column, `layer ${layer + 1} `);
       for (let head = 0; head < n_heads; head += 1) {
         const name = `${kind} ${layer} ${head}`;
         const button = make("button", line, String(head + 1), {

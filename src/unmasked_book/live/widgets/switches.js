@@ -10,7 +10,7 @@ export const GROUPS = [
       ],
       decoderPositions: [
         "of the target",
-        "Almost nothing happens: the causal mask already tells the decoder how much it has generated.",
+        "Short captions hardly change: the causal mask tells the decoder how far it is. Try a long sentence.",
       ],
     },
   },
@@ -19,15 +19,15 @@ export const GROUPS = [
     switches: {
       cross: [
         "cross-attention",
-        "The decoder never hears of the source. It dreams up a caption, the same one for every sentence.",
+        "The decoder never sees the source. It dreams up a caption, the same one for every sentence.",
       ],
       encoderSelf: [
         "self-attention of the encoder",
-        "Every source token is read alone. Colours and articles land on the wrong things.",
+        "Every source token is read alone, so what belongs together can come apart.",
       ],
       decoderSelf: [
         "self-attention of the decoder",
-        "The decoder forgets what it has said, except for its last token. It repeats itself.",
+        "The decoder forgets what it has said, except for its last token. It stops early or repeats itself.",
       ],
       scale: [
         "the division by √dₖ",
@@ -44,9 +44,12 @@ export const GROUPS = [
       ],
       norms: [
         "layer norms",
-        "The vectors grow from layer to layer, and every later matrix sees numbers it was never trained on.",
+        "The vectors grow from layer to layer, and every later matrix sees values unlike anything it was trained on.",
       ],
-      feedForward: ["feed-forward networks", "The right words, and no grammar to hold them together."],
+      feedForward: [
+        "feed-forward networks",
+        "Some of the right words survive, but hardly any grammar, and often no way to stop.",
+      ],
     },
   },
 ];

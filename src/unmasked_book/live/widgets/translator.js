@@ -14,7 +14,7 @@ import { drawTree } from "./tree.js";
 
 const LANGUAGES = { de: "German", en: "English" };
 const BEAM = 5;
-const MOST_ROWS = 60; // that are drawn of a map: a translation that never ends has more
+const MOST_DRAWN = 40; // rows and columns of a map: a translation that never ends has more
 
 // `page` says where things are: { model, names, megabytes, best, at, linked, open }.
 export class Translator {
@@ -51,6 +51,7 @@ export class Translator {
       this.translator = translator;
       this.state = fitted(state, translator);
       this.selected = this.answer = this.whole = null;
+      this.typed = false;
     } catch (error) {
       if (!this.translator) throw error;
       if (mine !== this.opening) return;
@@ -88,7 +89,7 @@ export class Translator {
         maxlength: MOST_LETTERS,
         lang: state.model.split("-")[0],
         spellcheck: "false",
-        oninput: () => this.change({ text: this.text.value, order: null, hidden: new Set(), forced: [] }),
+        oninput: () => this.newText(this.text.value),
       },
     );
     const examples = make("div", box, undefined, {
@@ -121,6 +122,10 @@ export class Translator {
     this.tokens.lang = state.model.split("-")[1];
     this.alternatives = make("div", box, undefined, { class: "unmasked-alternatives" });
 
+    const breaking = make("details", box, undefined, { open: Boolean(this.page.open) || isBroken(state) });
+    make("summary", breaking, "Break it yourself");
+    breakPanel(breaking, this.translator.model, state, () => this.change({}));
+
     const open = state.search !== "greedy" || state.forced.length > 0;
     const how = (this.how = make("details", box, undefined, { open }));
     make("summary", how, "How the next token is chosen");
@@ -138,6 +143,7 @@ export class Translator {
       type: "button",
       onclick: () => this.change({ seed: this.state.seed + 1 }),
     });
+    make("span", this.chance, "Both languages share one vocabulary, so a high temperature can mix them.");
     this.begin = field(make("p", how), `The translation must begin with (in ${to})`, "input", {
       type: "text",
       maxlength: 200,
@@ -147,8 +153,9 @@ export class Translator {
     make(
       "p",
       this.tree,
-      "The beam's tree, one column per step: the likeliest beginning on top, finished sentences in square " +
-        "boxes, the winner in bold.",
+      "The beam's tree, one column per step, the likeliest beginning on top. A number is the log-probability so " +
+        "far; in an orange box a sentence ends, and its number is the score after the length penalty. The winner " +
+        "is bold.",
     );
 
     const looking = make("details", box, undefined, { open: true });
@@ -165,10 +172,6 @@ export class Translator {
     );
     this.map = make("div", looking);
 
-    const breaking = make("details", box, undefined, { open: Boolean(this.page.open) || isBroken(state) });
-    make("summary", breaking, "Break it yourself");
-    breakPanel(breaking, this.translator.model, state, () => this.change({}));
-
     const end = make("p", box, undefined, { class: "unmasked-row" });
     make("button", end, "Reset", { type: "button", onclick: () => this.reset() });
     if (this.page.linked) {
@@ -180,8 +183,9 @@ export class Translator {
     make(
       "p",
       box,
-      "A small model, trained on image captions only: 29,000 of them. It knows no train stations and no negation, " +
-        "reads everything in lower case, and half a sentence gives odd results. For research and teaching.",
+      "A small model, trained on 29,000 image captions and nothing else. It has never seen a train station, " +
+        (state.model === "de-en" ? "ignores negation, " : "") +
+        "reads everything in lower case, and gives odd results for sentence fragments. For research and teaching.",
       { class: "unmasked-faint" },
     );
   }
@@ -235,11 +239,18 @@ export class Translator {
 
   example(text) {
     this.text.value = text;
-    this.change({ text, order: null, hidden: new Set(), forced: [] });
+    this.newText(text);
+  }
+
+  // A beginning that was typed stays; one that was chosen belongs to the text before.
+  newText(text) {
+    const forced = this.typed ? this.state.forced : [];
+    this.change({ text, forced, order: null, hidden: new Set() });
   }
 
   reset() {
     this.selected = this.answer = null;
+    this.typed = false;
     this.state = newState(this.state.model);
     this.build();
     this.run();
@@ -273,6 +284,7 @@ export class Translator {
 
   force(words) {
     try {
+      this.typed = true;
       this.change({ forced: this.translator.target.encode(words) });
     } catch (error) {
       this.tell(error.message);
@@ -281,6 +293,7 @@ export class Translator {
 
   insteadOf(position, token) {
     this.selected = position;
+    this.typed = false;
     this.how.open = true; // where the forced beginning can be seen, and changed
     const forced = [...this.answer.tokens.slice(0, position), token];
     this.begin.value = this.translator.target.decode(forced);
@@ -444,7 +457,11 @@ export class Translator {
     box.replaceChildren();
     if (position === null || position >= tokens.length) return;
     const before = this.translator.target.decode(tokens.slice(0, position));
-    make("p", box, before ? `After “${before}” the model expects:` : "At the beginning the model expects:");
+    make(
+      "p",
+      box,
+      `${before ? `After “${before}”` : "At the beginning"} the model expects (choose one to make it say that):`,
+    );
     const chances = chancesOf(steps[position]);
     for (const token of topTokens(steps[position].logits, 5)) {
       const button = make("button", box, undefined, {
@@ -495,22 +512,27 @@ export class Translator {
     const best = this.page.best[this.state.model] || [0, 0];
     const [layer, head] = this.state.head === "best" ? best : this.state.head.split(".").map(Number);
     const of = (weights, h) => weights.subarray(h * length, (h + 1) * length);
-    const rows = steps.slice(0, MOST_ROWS).map(({ maps: { cross } }) => {
-      if (this.state.head !== "mean") return of(cross[layer], head);
+    const columns = Math.min(length, MOST_DRAWN);
+    const rows = steps.slice(0, MOST_DRAWN).map(({ maps: { cross } }) => {
+      if (this.state.head !== "mean") return of(cross[layer], head).subarray(0, columns);
       const all = cross.flatMap((weights) => Array.from({ length: n_heads }, (_, h) => of(weights, h)));
       return Float32Array.from(
-        { length },
+        { length: columns },
         (_, key) => all.reduce((sum, row) => sum + row[key], 0) / all.length,
       );
     });
     drawAttention(this.map, {
       rows,
-      queries: tokens.slice(0, MOST_ROWS).map((token) => plainWord(target.words[token])),
-      keys: order.map((position) => plainWord(source.words[read[position]])),
+      queries: tokens.slice(0, MOST_DRAWN).map((token) => plainWord(target.words[token])),
+      keys: order.slice(0, MOST_DRAWN).map((position) => plainWord(source.words[read[position]])),
       selected: this.selected,
       title: this.head.selectedOptions[0].textContent,
     });
-    if (tokens.length > MOST_ROWS) make("p", this.map, `The first ${MOST_ROWS} of ${tokens.length} tokens.`);
+    const most = Math.max(tokens.length, length);
+    if (most > MOST_DRAWN) make("p", this.map, `Only the first ${MOST_DRAWN} of ${most} tokens are drawn.`);
+    if ([...this.state.heads].some((name) => name.startsWith("cross"))) {
+      make("p", this.map, "A silenced head still looks, as the map shows. Nobody listens to it.");
+    }
   }
 }
 
