@@ -1,8 +1,13 @@
 """A visit to the built book, at a size, that notes whatever goes wrong on the way."""
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Request
 
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+
+
+def left(request: Request) -> bool:
+    """Whether it was given up because the reader went to another page."""
+    return request.failure == "net::ERR_ABORTED"
 
 
 class Visit:
@@ -13,7 +18,7 @@ class Visit:
         self.faults: list[str] = []
         page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
         page.on("pageerror", lambda error: self.fault(f"script: {error}"))
-        page.on("requestfailed", lambda request: self.fault(f"failed: {request.url}"))
+        page.on("requestfailed", lambda r: self.fault(f"failed: {r.url}", not left(r)))
         page.on("request", lambda r: self.fault(f"left the site: {r.url}", not self.own(r.url)))
         page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
 
