@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
 from unmasked_book.live.explore import Explorable
@@ -32,15 +31,3 @@ def alone(
     yield page.locator(".unmasked-live")
     assert faults == []
     context.close()
-
-
-def faults_of_access(element: Locator) -> list[str]:
-    """What axe finds in it."""
-    axe = Axe().run(element.page, ".unmasked-live", options={"preload": False})
-    return [f"{v['id']}: {v['nodes'][0]['html']}" for v in axe.response["violations"]]
-
-
-def overflow(element: Locator) -> int:
-    """By how much the page is wider than its window."""
-    script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    return element.page.evaluate(script)

@@ -16,9 +16,11 @@ from engine import Engine, camel, without_padding
 from playwright.sync_api import Page
 
 import unmasked
+from helpers import MODELS, VOCABULARY, small_config
 from unmasked.config import BOS
 from unmasked.data.corpus import pad
 from unmasked.data.phrasebook import sentence_pairs
+from unmasked.data.vocabulary import Words
 from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy
 from unmasked.translator import Translator, folder_of, shipped_models
@@ -138,8 +140,6 @@ def of_ablation(
 
 def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
     """Random weights in every kind of model that a configuration can describe."""
-    from helpers import MODELS, VOCABULARY, small_config
-
     changes: dict[str, dict[str, Any]] = {preset: {} for preset in MODELS}
     options = [
         {"norm": "post"}, {"norm": "post", "final_norm": True}, {"norm": "pre"},
@@ -163,8 +163,6 @@ def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
 
 def random_translator(config: Any, size: int) -> Translator:
     """With whole words for tokens, and no parameter at a special value."""
-    from unmasked.data.vocabulary import Words
-
     model = unmasked.Transformer(config).eval()
     for parameter in model.parameters():
         if parameter.dim() == 1:

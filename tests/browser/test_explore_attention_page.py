@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 import torch
-from alone import alone, faults_of_access, overflow
+from alone import alone
 from playwright.sync_api import Browser, Locator, expect
+from visit import faults_of_access, overflow
 
 from unmasked.attention import masked_softmax
 from unmasked_book.live import explore_attention
@@ -105,9 +106,9 @@ def test_it_fits_a_phone_and_is_accessible(browser: Browser, theme: str):
         root.get_by_role("checkbox").uncheck()
         root.locator("summary").click()
         expect(root.get_by_role("status")).to_contain_text("Width 1024, not divided")
-        assert overflow(root) <= 0
+        assert overflow(root.page) <= 0
         clipped = root.locator(".unmasked-bars small").evaluate_all(
             "all => all.filter(e => e.scrollWidth > e.clientWidth).length"
         )
         assert clipped == 0
-        assert faults_of_access(root) == []
+        assert faults_of_access(root.page, ".unmasked-live") == []

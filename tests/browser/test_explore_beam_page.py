@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from alone import alone, faults_of_access, overflow
+from alone import alone
 from playwright.sync_api import Browser, Locator, expect
+from visit import faults_of_access, overflow
 
 from unmasked import load
 from unmasked.plots.lines import curves
@@ -137,10 +138,10 @@ def test_at_its_limit_a_sentence_is_cut_and_words_get_their_blanks(browser: Brow
 
 def test_it_fits_a_phone_and_is_accessible(browser: Browser, figure: Explorable, theme: str):
     with alone(browser, figure, 390, theme) as tree:
-        assert overflow(tree) <= 0
+        assert overflow(tree.page) <= 0
         box = tree.locator(".unmasked-tree")
         assert box.evaluate("e => e.scrollLeft + e.clientWidth === e.scrollWidth")  # at its end
         assert box.evaluate("e => e.scrollLeft") > 0
         tree.locator("summary").click()
         press(tree, "first", "one step")
-        assert faults_of_access(tree) == []
+        assert faults_of_access(tree.page, ".unmasked-live") == []

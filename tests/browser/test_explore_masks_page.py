@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from alone import alone, faults_of_access, overflow
+from alone import alone
 from playwright.sync_api import Browser, Locator, expect
 from torch import Tensor
+from visit import faults_of_access, overflow
 
 from unmasked.attention import masked_softmax
 from unmasked.masks import causal_mask, padding_mask
@@ -181,8 +182,8 @@ def test_it_fits_a_phone_and_is_accessible_in_both_themes(browser: Browser, them
     with alone(browser, EXPLORED, 390, theme) as element:
         element.get_by_label("Real target tokens").fill("4")
         element.get_by_label("want attends to i").click()
-        assert faults_of_access(element) == []
-        assert overflow(element) <= 0
+        assert faults_of_access(element.page, ".unmasked-live") == []
+        assert overflow(element.page) <= 0
         element.get_by_label("cross-attention").check()
-        assert faults_of_access(element) == []
-        assert overflow(element) <= 0
+        assert faults_of_access(element.page, ".unmasked-live") == []
+        assert overflow(element.page) <= 0

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from alone import alone, faults_of_access, overflow
+from alone import alone
 from playwright.sync_api import Browser, Locator, expect
+from visit import faults_of_access, overflow
 
 from unmasked.positions import frequencies, sinusoids
 from unmasked_book.live import explore_positions
@@ -152,5 +153,5 @@ def test_it_fits_a_phone_and_is_accessible_in_both_themes(browser: Browser, them
         element.get_by_label("16", exact=True).check()
         expect(element.locator("figure")).to_have_count(8)
         move(element, 100, 50)
-        assert faults_of_access(element) == []
-        assert overflow(element) <= 0
+        assert faults_of_access(element.page, ".unmasked-live") == []
+        assert overflow(element.page) <= 0

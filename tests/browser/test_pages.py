@@ -1,10 +1,9 @@
 """Every page in a real browser: both themes, two widths, no fault, nothing fetched from outside."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from pages import pages
 from playwright.sync_api import Page
-from visit import SIZES, Visit
+from visit import SIZES, Visit, faults_of_access, overflow
 
 FIRST_VISIT = 1.4e6  # bytes, figures aside
 
@@ -19,8 +18,7 @@ def test_the_page_opens_fits_and_can_be_read(
 ):
     """In both themes and at both widths; each page is opened once for all that is asked of it."""
     page = visit.open(name)
-    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(overflow) <= 0
+    assert overflow(page) <= 0
     assert page.locator("h1:visible").count() == 1
     if (theme == "light") == (size == SIZES["wide"]):  # in pairs: axe takes seconds
         assert faults_of_access(page) == []
@@ -35,11 +33,6 @@ def test_the_page_opens_fits_and_can_be_read(
         assert max(inks(page)) < 140  # dark on paper, in either theme
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert background in {"rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"}
-
-
-def faults_of_access(page: Page) -> list[str]:
-    found = Axe().run(page, options={"preload": False}).response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
 
 
 def bytes_of_a_first_visit(page: Page) -> int:

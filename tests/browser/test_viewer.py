@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page
-from visit import SIZES, Visit
+from visit import SIZES, Visit, faults_of_access, overflow
 
 from unmasked.plots.viewer import attention_view
 from unmasked.transformer import AttentionMaps
@@ -99,10 +98,8 @@ def test_it_works_by_touch_on_a_phone_in_both_themes(visit: Visit):
     view.locator(".uv-queries button").nth(3).click()
     assert view.locator(".uv-said").inner_text().startswith("d looks at ")
     view.locator("summary", has_text="table").click()
-    found = Axe().run(page, ".unmasked-view", options={"preload": False}).response["violations"]
-    assert [f"{v['id']}: {v['nodes'][0]['html']}" for v in found] == []
-    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(overflow) <= 0
+    assert faults_of_access(page, ".unmasked-view") == []
+    assert overflow(page) <= 0
 
 
 @DESK

@@ -1,5 +1,6 @@
 """A visit to the built book, at a size, that notes whatever goes wrong on the way."""
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Request
 
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
@@ -8,6 +9,18 @@ SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 def left(request: Request) -> bool:
     """Whether it was given up because the reader went to another page."""
     return request.failure == "net::ERR_ABORTED"
+
+
+def faults_of_access(page: Page, part: str | None = None) -> list[str]:
+    """What axe finds in the page, or in the part of it that a selector names."""
+    found = Axe().run(page, part, options={"preload": False}).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
+
+
+def overflow(page: Page) -> int:
+    """By how much the page is wider than its window."""
+    script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    return page.evaluate(script)
 
 
 class Visit:

@@ -6,6 +6,7 @@ from html import unescape
 
 import pytest
 import torch
+from engine import camel
 
 from unmasked.translator import shipped_models
 from unmasked_book import recorded
@@ -18,11 +19,6 @@ PARTS_OF_THE_PAGE = (
     "encoder_positions", "decoder_positions", "cross", "encoder_self", "decoder_self", "scale",
     "residuals", "norms", "feed_forward",
 )  # fmt: skip
-
-
-def camel(part: str) -> str:
-    first, *others = part.split("_")
-    return first + "".join(other.title() for other in others)
 
 
 @pytest.mark.parametrize("name", shipped_models())

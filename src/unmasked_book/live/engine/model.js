@@ -7,7 +7,8 @@
 //   hidden: a Set of source positions that nobody may attend to
 // A sublayer that is off gives zeros; a residual that is off lets only the sublayer through.
 
-import { ACTIVATIONS, add, layerNorm, linear, sinusoid, softmax } from "./numbers.js";
+import { softmax } from "./formulas.js";
+import { ACTIVATIONS, add, layerNorm, linear, sinusoid } from "./numbers.js";
 
 export class Transformer {
   constructor(config, tensors) {

@@ -1,4 +1,4 @@
-// The four operations of a Transformer on rows of numbers: matrices, norms, softmax, activations.
+// What a Transformer does with rows of numbers: matrices, norms, activations, positions.
 // A matrix with n rows of width d is one Float32Array of n · d numbers.
 
 // x Wᵀ + b for each row of x. Two rows by four outputs at a time: what is read is used eight times.
@@ -47,26 +47,6 @@ export function layerNorm({ weight, bias, eps }, x) {
     for (let i = 0; i < width; i += 1) out[at + i] = (x[at + i] - mean) * scale * weight[i] + bias[i];
   }
   return out;
-}
-
-// Scores → weights, in place. Those that are -Infinity get nothing; if all are, all get nothing.
-export function softmax(scores) {
-  let highest = -Infinity;
-  for (const score of scores) if (score > highest) highest = score;
-  let sum = 0;
-  for (let i = 0; i < scores.length; i += 1) {
-    scores[i] = highest === -Infinity ? 0 : Math.exp(scores[i] - highest);
-    sum += scores[i];
-  }
-  for (let i = 0; i < scores.length && sum; i += 1) scores[i] /= sum;
-  return scores;
-}
-
-export function logSumExp(scores) {
-  let highest = -Infinity, sum = 0;
-  for (const score of scores) if (score > highest) highest = score;
-  for (const score of scores) sum += Math.exp(score - highest);
-  return highest + Math.log(sum);
 }
 
 export function add(x, y) {

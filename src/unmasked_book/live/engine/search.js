@@ -5,7 +5,7 @@
 // Each takes a `prefix`, tokens that the translation must begin with.
 
 import { BOS, EOS, PADDING } from "./tokenizer.js";
-import { logSumExp, softmax } from "./numbers.js";
+import { logSumExp, penalty, softmax } from "./formulas.js";
 
 const EXTRA_LENGTH = 50;
 
@@ -19,10 +19,6 @@ export function finish(generator) {
 export function limitOf(model, source) {
   const { positions, max_len } = model.config;
   return Math.min(source.length + EXTRA_LENGTH, positions === "learned" ? max_len : Infinity);
-}
-
-export function penalty(length, alpha) {
-  return ((5 + length) / 6) ** alpha;
 }
 
 // One token after the other, each chosen by `choose(logits, time)` or forced by the prefix.

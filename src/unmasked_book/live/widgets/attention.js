@@ -1,4 +1,5 @@
 // Why the scores are divided: what the softmax makes of them as queries and keys get wider.
+import { softmax } from "../engine/formulas.js";
 import { announcer, defineElement, dress, make, onceAFrame, printed, slider } from "./dom.js";
 
 // data.scores: of one query with a few keys, as they are after the division, whatever the width.
@@ -32,7 +33,7 @@ function buildAttention(element, { scores, widths, start }) {
   function at(width, divided) {
     const raw = scores.map((score) => score * Math.sqrt(width));
     const used = divided ? scores : raw;
-    return { raw, used, ...measured(softmax(used)) };
+    return { raw, used, ...measured(softmax([...used])) };
   }
 
   function draw() {
@@ -64,12 +65,6 @@ function buildAttention(element, { scores, widths, start }) {
   }
 
   draw();
-}
-
-function softmax(scores) {
-  const most = Math.max(...scores), powers = scores.map((score) => Math.exp(score - most));
-  const sum = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / sum);
 }
 
 // How undecided weights are, in bits; and how much they change with their scores: Σ w (1 − w).

@@ -1,4 +1,5 @@
 // Beam search, step by step, on continuations that a model has given before.
+import { penalty } from "../engine/formulas.js";
 import { announcer, choice, defineElement, dress, make, printed } from "./dom.js";
 import { drawTree } from "./tree.js";
 
@@ -52,10 +53,9 @@ function buildBeam(element, data) {
       ? `the winner is “${best.text}” with score ${printed(best.score)}`
       : `kept ${count}, the likeliest “${kept[0].text}” (${printed(kept[0].total)})`;
     say(`Step ${step} of ${search.steps}: ${news}. Finished: ${finished.length}.`);
-    drawTree(picture, shown, {
-      label: `The tree of a search with a beam of ${chosen.width}, ${shown.length - 1} beginnings. ` +
-        `Step ${step}: ${news}.`,
-    });
+    const tree = drawTree(picture, shown, `The tree of a search with a beam of ${chosen.width}, ` +
+      `${shown.length - 1} beginnings. Step ${step}: ${news}.`);
+    tree.scrollLeft = tree.scrollWidth; // to the newest column
     why.textContent = best ? reason(data.limit, chosen.penalty, best, kept[0]) : "";
     list.replaceChildren();
     for (const node of shown.filter((node) => node.time === step || node.state === "finished")) {
@@ -79,15 +79,11 @@ function key(number) {
 // Why the search goes on or stops, in numbers.
 function reason(limit, alpha, winner, open) {
   if (!open) return "The search stops: nothing is left to continue.";
-  const divisor = lengthPenalty(limit, alpha), hope = open.total / divisor;
+  const divisor = penalty(limit, alpha), hope = open.total / divisor;
   const verdict = hope > winner.score ? "better than" : "no better than";
   return `Still open: “${open.text}” (${printed(open.total)}). If it lost nothing more up to the limit ` +
     `of ${limit} tokens, it would score ${printed(open.total)} / ${printed(divisor)} = ${printed(hope)}, ` +
     `${verdict} ${printed(winner.score)}: the search ${hope > winner.score ? "goes on" : "stops"}.`;
-}
-
-function lengthPenalty(length, alpha) {
-  return ((5 + length) / 6) ** alpha;
 }
 
 // The rules of the package's search.beam: of the 2 · width best candidates, ends count among the
@@ -106,7 +102,7 @@ function beamSearch({ tree, tokens, limit }, width, alpha) {
       const ends = node.token === "<eos>";
       if ((ends || steps === limit) && rank < width) {
         node.state = "finished";
-        node.score = node.total / lengthPenalty(steps, alpha);
+        node.score = node.total / penalty(steps, alpha);
         if (!best || node.score > best.score) best = node;
       } else if (!ends && steps < limit && alive.length < width) {
         node.state = "kept";
@@ -114,7 +110,7 @@ function beamSearch({ tree, tokens, limit }, width, alpha) {
       }
       node.id = nodes.push(node) - 1;
     });
-  } while (alive.length && !(best && best.score >= alive[0].total / lengthPenalty(limit, alpha)));
+  } while (alive.length && !(best && best.score >= alive[0].total / penalty(limit, alpha)));
   for (let node = best; node; node = nodes[node.parent]) node.wins = true; // up to the root
   return { nodes, steps };
 

@@ -1,6 +1,7 @@
 // Chapter 1: a mask taken in hand. Each row is a query, each column a key that it may attend to or not;
 // below them stands what softmax makes of the scores of one row.
-import { announcer, choice, defineElement, dress, field, make, slider } from "./dom.js";
+import { softmax } from "../engine/formulas.js";
+import { announcer, choice, defineElement, dress, field, make, printed, slider } from "./dom.js";
 
 const MAY = "may attend", BY_HAND = "hidden by hand";
 const PADDED = "hidden: padding", FUTURE = "hidden: the future";
@@ -9,14 +10,6 @@ const STEPS = {
   ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
   Home: [0, -Infinity], End: [0, Infinity],
 };
-
-// Scores → weights that sum to one; exactly 0 where hidden, also where everything is.
-function maskedSoftmax(scores, allowed) {
-  const highest = Math.max(...scores.filter((_, key) => allowed[key]));
-  const powers = scores.map((score, key) => (allowed[key] ? Math.exp(score - highest) : 0));
-  const sum = powers.reduce((a, b) => a + b, 0);
-  return powers.map((power) => (sum ? power / sum : 0));
-}
 
 function build(element, data) {
   const state = { real: {} };
@@ -139,10 +132,10 @@ function build(element, data) {
     }));
     const scores = state.attention.scores[state.row];
     const allowed = scores.map((_, key) => reason(state.row, key) === MAY);
-    const weights = maskedSoftmax(scores, allowed);
+    const weights = softmax(scores.map((score, key) => (allowed[key] ? score : -Infinity)));
     const shown = weights.map((weight, key) => (allowed[key] ? weight.toFixed(2) : "0"));
     scores.forEach((score, key) => {
-      scoreCells[key].textContent = score.toFixed(1).replace("-", "−");
+      scoreCells[key].textContent = printed(score, 1);
       scoreCells[key].classList.toggle("um-struck", !allowed[key]);
       weightCells[key].textContent = shown[key];
       weightCells[key].style.setProperty("--weight", weights[key].toFixed(4));

@@ -1,6 +1,6 @@
 // Chapter 2: a position as the hands of clocks. Each pair of columns (sine, cosine) is one hand, which turns
 // by its frequency ω at each step. A second hand stands δ steps further on.
-import { announcer, choice, defineElement, dress, make, onceAFrame, slider } from "./dom.js";
+import { announcer, choice, defineElement, dress, make, onceAFrame, printed, slider } from "./dom.js";
 
 function frequencies(width) {
   return Array.from({ length: width / 2 }, (_, i) => 10000 ** ((-2 * i) / width));
@@ -16,9 +16,8 @@ function dotProduct(offset, width) {
   return frequencies(width).reduce((sum, omega) => sum + Math.cos(omega * offset), 0);
 }
 
-// Three decimals with a true minus, but none before zero.
 function fixed(x) {
-  return (Math.round(1000 * x) / 1000 || 0).toFixed(3).replace("-", "−");
+  return printed(x, 3);
 }
 
 // The end of a hand: as on a clock, 0 is at the top and angles grow to the right.

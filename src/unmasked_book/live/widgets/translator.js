@@ -1,7 +1,7 @@
 // The translator: a sentence goes in with every key, and everything about its translation comes out.
 
 import { beam, generate, greedy, sample, topTokens } from "../engine/search.js";
-import { softmax } from "../engine/numbers.js";
+import { softmax } from "../engine/formulas.js";
 import { EOS } from "../engine/tokenizer.js";
 import { announcer, choice, field, make, printed, slider } from "./dom.js";
 import { breakPanel } from "./breaking.js";
@@ -76,7 +76,7 @@ export class Translator {
   build() {
     const { box, state } = this;
     box.replaceChildren();
-    const [from, to] = state.model.split("-").map((code) => LANGUAGES[code] || code);
+    const [from, to] = languagesOf(state.model);
     if (this.page.names.length > 1) {
       choice(box, "Translate", this.directions(), state.model, (name) => this.turnTo(name));
     }
@@ -106,9 +106,9 @@ export class Translator {
     }
 
     this.chips = this.section(`What the encoder reads`, "Click a token to hide it from the model.");
-    this.shuffled = make("p", box, undefined, { class: "unmasked-row" });
-    make("button", this.shuffled, "Shuffle the source", { type: "button", onclick: () => this.shuffle() });
-    this.ordered = make("button", this.shuffled, "Back in order", {
+    const shuffled = make("p", box, undefined, { class: "unmasked-row" });
+    make("button", shuffled, "Shuffle the source", { type: "button", onclick: () => this.shuffle() });
+    this.ordered = make("button", shuffled, "Back in order", {
       type: "button",
       onclick: () => this.state.order && this.change({ order: null }),
     });
@@ -175,7 +175,7 @@ export class Translator {
     const end = make("p", box, undefined, { class: "unmasked-row" });
     make("button", end, "Reset", { type: "button", onclick: () => this.reset() });
     if (this.page.linked) {
-      this.link = make("button", end, "Copy a link to this", {
+      make("button", end, "Copy a link to this", {
         type: "button",
         onclick: () => this.copyLink(),
       });
@@ -193,7 +193,7 @@ export class Translator {
   directions() {
     return Object.fromEntries(
       this.page.names.map((name) => {
-        const [from, to] = name.split("-").map((code) => LANGUAGES[code] || code);
+        const [from, to] = languagesOf(name);
         const more = isOpened(name) ? "" : ` (loads ${this.page.megabytes[name]} MB more)`;
         return [name, `${from} → ${to}${more}`];
       }),
@@ -492,10 +492,9 @@ export class Translator {
       wins: winners.has(node.id),
       state: node.score === null ? "kept" : "finished",
     }));
-    const score = printed(nodes[best].score, 2);
+    const score = printed(nodes[best].score);
     const label = `The beam's tree: ${nodes.length - 1} beginnings, the best ends with a score of ${score}.`;
-    drawTree(this.tree, drawn, { label });
-    this.tree.querySelector(".unmasked-tree").scrollLeft = 0;
+    drawTree(this.tree, drawn, label).scrollLeft = 0;
   }
 
   showMap() {
@@ -534,6 +533,10 @@ export class Translator {
       make("p", this.map, "A silenced head still looks, as the map shows. Nobody listens to it.");
     }
   }
+}
+
+function languagesOf(name) {
+  return name.split("-").map((code) => LANGUAGES[code] || code);
 }
 
 // Buttons in a row, one a token; pieces that go on a word stand closer. Keeps the keyboard's place.

@@ -7,8 +7,9 @@ const ROW = 46, BOX = 25, GAP = 18, TOP = 4, NARROWEST = 40;
 //   parent: an id; null at the root            time: how many tokens so far, which is the column
 //   total: its log-probability                 score: of a finished sentence, else null
 //   state: "kept", "dropped" or "finished"     wins: whether it is on the winner's path
-// The picture goes into a box that scrolls sideways; the next call with the same parent replaces it.
-export function drawTree(parent, nodes, { label, digits = 2 }) {
+// The picture goes into a box that scrolls sideways and is returned; the next call with the same parent
+// replaces it.
+export function drawTree(parent, nodes, label) {
   const box = parent.querySelector(".unmasked-tree") || makeBox(parent);
   const columns = inColumns(nodes);
   const place = new Map(columns.flatMap((column) => column.nodes.map((node, row) =>
@@ -21,9 +22,8 @@ export function drawTree(parent, nodes, { label, digits = 2 }) {
     { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` });
   const ordered = [...nodes].sort((a, b) => a.wins - b.wins); // what wins lies on top
   for (const node of ordered) if (node.parent !== null) drawBranch(picture, place, node);
-  for (const node of ordered) drawBox(picture, place.get(node.id), node, digits);
-  box.scrollLeft = box.scrollWidth; // to the newest column
-  return picture;
+  for (const node of ordered) drawBox(picture, place.get(node.id), node);
+  return box;
 }
 
 // A keyboard can scroll it, too.
@@ -60,7 +60,7 @@ function drawBranch(picture, place, node) {
 }
 
 // A finished sentence has square corners, and its score below.
-function drawBox(picture, { x, y, half }, node, digits) {
+function drawBox(picture, { x, y, half }, node) {
   const group = make("g", picture, null, { class: kindOf(node) });
   const rx = node.state === "finished" ? 0 : 8;
   make("rect", group, null, { x: x - half, y: y - BOX / 2, width: 2 * half, height: BOX, rx });
@@ -69,7 +69,7 @@ function drawBox(picture, { x, y, half }, node, digits) {
   if (start) make("tspan", text, "▁", { class: "unmasked-faint" });
   make("tspan", text, node.token.slice(start));
   if (node.parent === null) return;
-  const number = printed(node.score === null ? node.total : node.score, digits);
+  const number = printed(node.score === null ? node.total : node.score);
   make("text", group, number, { x, y: y + BOX / 2 + 13, "text-anchor": "middle", class: "number" });
 }
 
