@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from . import (
     transformer,
     translating,
 )
+from .answering import verdict
 
 CHAPTERS = {
     "masks": masks,
@@ -45,11 +45,11 @@ CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
     for chapter, module in CHAPTERS.items()
     for number, function in enumerate(module.CHECKS, start=1)
+} | {
+    f"{chapter} project": module.PROJECT
+    for chapter, module in CHAPTERS.items()
+    if hasattr(module, "PROJECT")
 }
-
-
-class NoAnswerError(Exception):
-    """The reader's function returned nothing yet."""
 
 
 def check_answer(exercise: str, answer: Any) -> None:
@@ -58,25 +58,5 @@ def check_answer(exercise: str, answer: Any) -> None:
     `...` as the answer, or a function that returns nothing, is waiting for its reader.
     """
     check_choice("exercise", exercise, list(CHECKS))
-    try:
-        with torch.random.fork_rng(range(torch.cuda.device_count())):  # the reader's draws go on
-            verdict = CHECKS[exercise](answering(answer)) or "right."
-    except NoAnswerError:
-        verdict = "your turn."
-    except Exception as error:  # a reader's mistake is news for the reader, not a traceback
-        verdict = f"not yet: it stops with {type(error).__name__}: {error}"
-    print(f"Exercise {exercise}: {verdict}")
-
-
-def answering(answer: Any) -> Any:
-    """The answer, if there is one; a function that insists on returning something."""
-    if answer is None or answer is ...:
-        raise NoAnswerError
-    if not callable(answer):
-        return answer
-
-    @functools.wraps(answer)
-    def call(*args: Any) -> Any:
-        return answering(answer(*args))
-
-    return call
+    with torch.random.fork_rng(range(torch.cuda.device_count())):  # the reader's draws go on
+        print(f"Exercise {exercise}: {verdict(CHECKS[exercise], answer)}")

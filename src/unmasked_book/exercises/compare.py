@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor
 
 
-def same_tensor(got: object, expected: Tensor, case: str) -> str | None:
-    """What is wrong with a tensor, in the order in which one would look for it."""
+def same_form(got: object, expected: Tensor, case: str) -> str | None:
+    """What is wrong with a tensor before one looks at its values."""
     if not isinstance(got, Tensor):
         return f"not yet: {case} should be a tensor and is a {type(got).__name__}."
     if got.shape != expected.shape:
         return f"not yet: {case} has shape {list(got.shape)}, not {list(expected.shape)}."
     if (got.dtype == torch.bool) != (expected.dtype == torch.bool):
         return f"not yet: {case} has the type {got.dtype}, not {expected.dtype}."
-    close = torch.isclose(got.double(), expected.double(), atol=1e-5)
+    return None
+
+
+def same_tensor(got: Any, expected: Tensor, case: str, atol: float = 1e-5) -> str | None:
+    """What is wrong with a tensor, in the order in which one would look for it."""
+    if wrong := same_form(got, expected, case):
+        return wrong
+    close = torch.isclose(got.double(), expected.double(), atol=atol)
     if not close.all():
         place = (~close).nonzero()[0].tolist()
         values = f"{got[tuple(place)].item()}, not {expected[tuple(place)].item()}"
         return f"not yet: {case} holds {values} at {place}."
     return None
+
+
+def same_where(
+    real: Tensor, got: Any, expected: Tensor, case: str, atol: float = 1e-5
+) -> str | None:
+    """The same at real words [B, T] of two tensors [B, T, D]; padding may hold anything."""
+    if wrong := same_form(got, expected, case):
+        return wrong
+    return same_tensor(torch.where(real[..., None], got, expected), expected, case, atol)
 
 
 def same_number(got: object, expected: float, tolerance: float = 0.0) -> str | None:

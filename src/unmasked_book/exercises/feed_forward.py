@@ -6,8 +6,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from .compare import same_number, same_tensor
+from .compare import same_form, same_number, same_tensor
+
+NEAR = 0.9  # the cosine from which on a layer may remember
+Layer = tuple[Tensor, Tensor, Tensor, Tensor]  # w1 [d, N], b1 [N], w2 [N, e], b2 [e]
 
 
 def parameters(answer: float) -> str | None:
@@ -36,4 +40,50 @@ def collapse(
     return wrong or same_tensor(bias, b1 @ w2 + b2, "the bias")
 
 
+def facts(answer: Callable[[Tensor, Tensor], Layer]) -> str | None:
+    """A layer that gives a value for each key, and zero for what is near to none."""
+    draws = torch.Generator().manual_seed(0)
+    for n, width, out in ((3, 8, 2), (9, 4, 5), (1, 2, 1)):  # more keys than columns, too
+        keys = apart(n, width, draws)
+        values = torch.randn(n, out, generator=draws)
+        w1, b1, w2, b2 = answer(keys, values)
+        for name, weight, shape in (
+            ("w1", w1, (width, n)),
+            ("b1", b1, (n,)),
+            ("w2", w2, (n, out)),
+            ("b2", b2, (out,)),
+        ):
+            case = f"for {n} keys of width {width} and values of width {out}, {name}"
+            if wrong := same_form(weight, torch.zeros(shape), case):
+                return wrong
+        if wrong := remembers((w1, b1, w2, b2), keys, values, draws):
+            return wrong
+    return None
+
+
+def apart(n: int, width: int, draws: torch.Generator) -> Tensor:
+    """Directions with cosines below 0.9: [n, width]."""
+    keys = torch.empty(0, width)
+    while len(keys) < n:
+        key = F.normalize(torch.randn(1, width, generator=draws), dim=-1)
+        if (keys @ key.T < NEAR).all():
+            keys = torch.cat([keys, key])
+    return keys
+
+
+def remembers(layer: Layer, keys: Tensor, values: Tensor, draws: torch.Generator) -> str | None:
+    """Whether the layer gives values[i] for keys[i], and nothing for other x of length 1."""
+    w1, b1, w2, b2 = layer
+    if wrong := same_tensor((keys @ w1 + b1).relu() @ w2 + b2, values, "the layer for the keys"):
+        return wrong
+    other = F.normalize(torch.randn(400, keys.shape[1], generator=draws), dim=-1)
+    results = (other @ w1 + b1).relu() @ w2 + b2
+    for got, cosine in zip(results, (other @ keys.T).amax(-1).tolist(), strict=True):
+        case = f"for an x whose largest cosine with a key is {cosine:.3f}, the layer"
+        if cosine < NEAR and (wrong := same_tensor(got, torch.zeros_like(got), case)):
+            return wrong
+    return None
+
+
 CHECKS = (parameters, absolute, collapse)
+PROJECT = facts

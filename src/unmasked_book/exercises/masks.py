@@ -7,9 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from unmasked.config import EOS, PADDING
 from unmasked.masks import causal_mask, padding_mask
 
-from .compare import same_number, same_tensor
+from .compare import same_form, same_number, same_tensor
 
 TARGET = torch.tensor([[1, 8, 9, 10, 11], [1, 8, 12, 0, 0]])  # lengths 5 and 3, as in the chapter
 
@@ -37,4 +38,57 @@ def for_multihead(answer: Callable[[Tensor, int], Tensor]) -> str | None:
     return same_tensor(answer(mask, 3), expected, "for_multihead(mask, 3)")
 
 
+PACKED = (  # sentences of different lengths, one of a single word, and a row without padding
+    torch.tensor([[3, 4, 5, 2, 6, 7, 2, 0, 0], [8, 2, 3, 9, 2, 4, 5, 6, 2]]),
+    torch.tensor([[5, 6, 2]]),
+)
+
+
+def packed(answer: Callable[[Tensor], Tensor]) -> str | None:
+    """Several sentences in a row, each causal and by itself: [B, T] → [B, 1, T, T]."""
+    for tokens in PACKED:
+        ends = (tokens == EOS).long()
+        expected = packed_mask(tokens, ends.cumsum(-1) - ends)
+        got = answer(tokens)
+        if wrong := same_form(got, expected, f"packed_mask of tokens {list(tokens.shape)}"):
+            return wrong
+        shifted = packed_mask(tokens, ends.cumsum(-1))  # each end with what comes after it
+        for row, *masks in zip(tokens, got, expected, shifted, strict=True):
+            if wrong := seen_wrongly(row, *(mask[0] for mask in masks)):
+                return f"not yet: in the row {row.tolist()}, {wrong}."
+    return None
+
+
+def packed_mask(tokens: Tensor, sentence: Tensor) -> Tensor:
+    """Causal, and only where two positions have the same number of their sentence."""
+    same = sentence[:, None, :, None] == sentence[:, None, None, :]
+    return same & causal_mask(tokens.shape[1]) & padding_mask(tokens)
+
+
+def seen_wrongly(row: Tensor, got: Tensor, expected: Tensor, shifted: Tensor) -> str | None:
+    """The first mistake in a row's mask [T, T]. A padded query may see anything but padding."""
+    padding = row == PADDING
+    query = ~padding[:, None]
+    later = ~causal_mask(len(row))
+    if (pairs := got & query & later & ~padding).any():
+        return f"{sees(pairs)}, which is later"
+    if torch.equal(got & query, shifted & query):
+        end = row.tolist().index(EOS)
+        return f"the <eos> at {end} goes with what comes after it, not with the sentence it ends"
+    if (pairs := got & query & ~expected & ~padding).any():
+        return f"{sees(pairs)}, which belongs to another sentence"
+    if (pairs := got & padding).any():
+        return f"{sees(pairs)}, which is padding"
+    if (pairs := expected & ~got & query).any():
+        return f"{sees(pairs, 'does not see')}, which is not later, and of the same sentence"
+    return None
+
+
+def sees(pairs: Tensor, verb: str = "sees") -> str:
+    """The first of some pairs of a query and a key, in words."""
+    query, key = pairs.nonzero()[0].tolist()
+    return f"position {query} {verb} position {key}"
+
+
 CHECKS = (visible_pairs, window, for_multihead)
+PROJECT = packed

@@ -1,0 +1,1 @@
+"""Schematics of the book: each a function that returns a drawing."""
