@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -19,6 +21,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+FOLDED = {"hide-cell", "hide-input"}  # tags
+VERBS = ("Show", "Hide")
 
 
 def main() -> None:
@@ -71,16 +75,25 @@ def run(path: Path, timeout: int) -> str | None:
 
 
 def normalise(notebook: NotebookNode) -> None:
-    """Drops what differs from run to run, and gives each picture its own words as alt text."""
+    """Drops what differs from run to run; gives pictures their words and folds their titles."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
-        for key in ("execution", "collapsed", "scrolled"):
+        for key in ("execution", "collapsed", "scrolled", "mystnb"):
             cell.metadata.pop(key, None)
-        cell.metadata.pop("mystnb", None)
+        shown = prompts(cell)
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
-                words = "".join(output.data["text/plain"])
-                cell.metadata["mystnb"] = {"image": {"alt": words}}
+                shown["image"] = {"alt": "".join(output.data["text/plain"])}
+        if shown:
+            cell.metadata["mystnb"] = nbformat.from_dict(shown)
+
+
+def prompts(cell: NotebookNode) -> dict[str, Any]:
+    """What the page says in a folded cell's place; for a solution, `_config.yml` has the words."""
+    title = re.match(r"# @title (.+)", cell.source)
+    if not title or title[1] == "Solution" or not FOLDED & {*cell.metadata.get("tags", [])}:
+        return {}
+    return {f"code_prompt_{verb.lower()}": f"{verb} the code: {title[1]}" for verb in VERBS}
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ def add_landmarks(page: BeautifulSoup) -> None:
     """What scrolls is reached by the keyboard; what stands outside of a landmark gets one."""
     for box in page.select("div.output pre, div.cell_input pre, div.highlight pre"):
         box["tabindex"] = "0"
+    for fold in page.select("details.hide > summary[aria-label]"):
+        del fold["aria-label"]  # the same for all: what is folded says its own text
     for figure in page.select("div.cell_output:has(> img), p.stored-figure"):
         figure.attrs.update({"tabindex": "0", "role": "group", "aria-label": "figure"})
     for table in page.select(".bd-article .pst-scrollable-table-container"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
+from unmasked.config import NORMS
+from unmasked.errors import check_choice
+
 SITE = "https://transformer-unmasked.github.io/unmasked/book/"  # where the blocks lead
 WORDS = (
     "The Transformer from top to bottom. Left, the encoder: source words [B, S] become vectors, "
@@ -13,6 +16,9 @@ WORDS = (
     "self-attention under the causal and the padding mask, cross-attention to the memory under the "
     "source's padding mask, and feed-forward; a last matrix makes logits [B, T, V]."
 )
+PRE_WORDS = WORDS.replace("each with a residual and a norm", "each with a norm before it")
+PRE_WORDS = PRE_WORDS.replace("out comes the memory", "after a last norm, out comes the memory")
+PRE_WORDS = PRE_WORDS.replace("; a last matrix", "; after a last norm, a last matrix")
 STYLE = """
 .unmasked-diagram { max-width: 40rem; overflow-x: auto; }
 .unmasked-diagram svg { height: auto; min-width: 34rem; width: 100%; }
@@ -35,28 +41,40 @@ Link = tuple[str, str]  # a name, and the chapter that it leads to
 class Diagram:
     """Self-contained SVG that takes its colours from the page, light or dark."""
 
+    def __init__(self, pre: bool) -> None:
+        self.pre = pre
+
     def _repr_html_(self) -> str:
-        return svg()
+        return svg(self.pre)
 
     def __repr__(self) -> str:
-        return WORDS
+        return PRE_WORDS if self.pre else WORDS
 
 
-def architecture() -> Diagram:
-    """The whole Transformer, its blocks linked to their chapters."""
-    return Diagram()
+def architecture(norm: str = "post") -> Diagram:
+    """The whole Transformer, its blocks linked to their chapters: post-norm as in the paper's
+    figure, or "pre" as in the models that ship.
+    """
+    check_choice("norm", norm, NORMS)
+    return Diagram(norm == "pre")
 
 
-def svg() -> str:
+def svg(pre: bool = False) -> str:
     encoder, decoder = 160, 470
     padding, both = ("padding mask", "01_masks"), ("causal and padding mask", "01_masks")
     own, think = ("self-attention", "03_attention"), ("feed-forward", "04_feed_forward")
     across = ("cross-attention", "06_decoder")
     source_padding = ("source's padding mask", "01_masks")
-    left, left_end = stack(encoder, [(own, padding), (think, None)])
-    right, right_end = stack(decoder, [(own, both), (across, source_padding), (think, None)])
+    sides = [(own, padding), (think, None)], [(own, both), (across, source_padding), (think, None)]
+    left, left_end, _ = stack(encoder, sides[0], pre)
+    right, right_end, attentions = stack(decoder, sides[1], pre)
+    cross = attentions[1]  # where the memory enters
+    if pre:
+        for x, parts, end in ((encoder, left, left_end), (decoder, right, right_end)):
+            parts.append(arrow(f"M{x} {end} V{end + 28}", (x, end + 30)))
+            parts.append(block(x, end + 30, ("norm", "05_encoder"), NORM, height=24))
+        left_end, right_end = left_end + 54, right_end + 54
     memory, last = left_end + 58, right_end + 58
-    cross = TOP + 148  # where the memory enters: the middle of the second attention
     parts = [
         *(label(x, 20, name, "title") for x, name in ((encoder, "encoder"), (decoder, "decoder"))),
         *column(encoder, "source words", "[B, S]"),
@@ -75,7 +93,7 @@ def svg() -> str:
         label(decoder + 8, last + 48, "[B, T, V]", "shape"),
         label(decoder, last + 76, "logits: a score for each next word"),
     ]
-    said = escape(WORDS, quote=True)
+    said = escape(PRE_WORDS if pre else WORDS, quote=True)
     return (
         f'<div class="unmasked-diagram" tabindex="0" role="group" aria-label="{said}">'
         f'<style>{STYLE}</style><svg viewBox="0 0 640 {last + 86}">{"".join(parts)}</svg></div>'
@@ -96,14 +114,23 @@ def column(x: int, name: str, tokens: str) -> list[str]:
     ]
 
 
-def stack(x: int, sublayers: list[tuple[Link, Link | None]]) -> tuple[list[str], int]:
-    """The sublayers of one half below each other, in a frame; and where the last one ends."""
-    parts, y = [], TOP
+def stack(
+    x: int, sublayers: list[tuple[Link, Link | None]], pre: bool
+) -> tuple[list[str], int, list[int]]:
+    """The sublayers of one half below each other, in a frame; where the last one ends; and the
+    middle of each.
+    """
+    parts, y, middles = list[str](), TOP, list[int]()
     for number, (link, mask) in enumerate(sublayers):
         if number:
             parts.append(arrow(f"M{x} {y} V{y + 26}", (x, y + 28)))
             y += 28
         start = y
+        if pre:
+            parts.append(block(x, y, ("norm", "05_encoder"), NORM, height=24))
+            parts.append(arrow(f"M{x} {y + 24} V{y + 36}", (x, y + 38)))
+            y += 38
+        middles.append(y + 30)
         parts.append(block(x, y, link, ATTENTION if mask else WORK))
         y += 30
         if mask:
@@ -111,7 +138,8 @@ def stack(x: int, sublayers: list[tuple[Link, Link | None]]) -> tuple[list[str],
             y += 22
         parts.append(arrow(f"M{x} {y} V{y + 12}", (x, y + 14)))
         y += 14
-        parts.append(block(x, y, ("add & norm", "05_encoder"), NORM, height=24))
+        name, colour = ("add", EDGE) if pre else ("add & norm", NORM)
+        parts.append(block(x, y, (name, "05_encoder"), colour, height=24))
         around = f"M{x} {start - 9} H{x + HALF + GAP} V{y + 12} H{x + HALF + 2}"
         parts.append(f'<path class="residual" d="{around}"/>{head(x + HALF, y + 12, 7, 4)}')
         y += 24
@@ -119,7 +147,7 @@ def stack(x: int, sublayers: list[tuple[Link, Link | None]]) -> tuple[list[str],
         f'<rect x="{x - HALF - 14}" y="176" width="{2 * HALF + GAP + 26}" height="{y - 160}" '
         f'fill="none" stroke-dasharray="2 3"/>'
     )
-    return [frame, *parts, label(x + HALF + 12, y + 10, "N ×", "title")], y
+    return [frame, *parts, label(x + HALF + 12, y + 10, "N ×", "title")], y, middles
 
 
 def block(x: int, y: int, link: Link, colour: str, height: int = 30, opacity: float = 0.25) -> str:

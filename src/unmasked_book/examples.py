@@ -22,9 +22,9 @@ from unmasked.transformer import Transformer
 
 # --- Two pairs of sentences -------------------------------------------------------------------
 
-GERMAN = ["<pad>", "<bos>", "<eos>", "ich", "möchte", "ein", "bier", "danke"]
-ENGLISH = ["<pad>", "<bos>", "<eos>", "i", "want", "a", "beer", "thank", "you"]
-PAIRS = [("ich möchte ein bier", "i want a beer"), ("danke", "thank you")]
+GERMAN = ["<pad>", "<bos>", "<eos>", "ich", "hätte", "gern", "ein", "bier", "danke"]
+ENGLISH = ["<pad>", "<bos>", "<eos>", "i'd", "like", "a", "beer", "thank", "you"]
+PAIRS = [("ich hätte gern ein bier", "i'd like a beer"), ("danke", "thank you")]
 
 
 def sentence_tokens(sentences: Sequence[str], vocabulary: Sequence[str]) -> Tensor:
@@ -41,7 +41,7 @@ def sentence_words(tokens: Tensor, vocabulary: Sequence[str]) -> list[list[str]]
 
 
 def sentence_batch() -> tuple[Tensor, Tensor]:
-    """The source [2, 5] with its <eos>, and the target [2, 6] between <bos> and <eos>."""
+    """The source [2, 6] with its <eos>, and the target [2, 6] between <bos> and <eos>."""
     source = sentence_tokens([f"{german} <eos>" for german, _ in PAIRS], GERMAN)
     return source, sentence_tokens([f"<bos> {english} <eos>" for _, english in PAIRS], ENGLISH)
 
@@ -100,7 +100,7 @@ def spelling_batches(
 
 def spell(model: Transformer, words: Sequence[str]) -> list[str]:
     """What the model writes by itself for each word, letter by letter."""
-    source, _ = encode_words(words)
+    source = encode_words(words)[0].to(next(model.parameters()).device)
     return decode_words(greedy(model, source, max_new_tokens=source.shape[1] + 1))
 
 

@@ -138,6 +138,8 @@ class Transformer(nn.Module):
         c = shipped.config
         model = cls(c.source_vocab, c.target_vocab, c.d_model, c.n_heads, c.n_layers, c.d_ff)
         model.load_state_dict({renamed(key): x for key, x in shipped.state_dict().items()})
+        table = model.generator.weight  # the shipped models have one table under three names
+        model.source_embedding.weight = model.target_embedding.weight = table
         return model.eval()
 
 

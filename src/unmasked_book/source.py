@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from unmasked.errors import invalid
@@ -27,20 +28,21 @@ class Source:
         return self.code
 
 
-def show(*objects: Callable[..., Any] | type) -> Source:
-    """The source of functions, classes or methods, each under the name of the file it is in.
+def show(*objects: Callable[..., Any] | type | ModuleType) -> Source:
+    """The source of functions, classes, methods or files, each under the name of the file it is in.
 
     The lines `@checked(…)` are left out: a chapter shows what is computed, not what is refused.
     """
     blocks = []
-    for thing in objects:
+    for given in objects:
+        thing: Any = given
         try:
             thing = inspect.unwrap(thing)  # where it is written, and not where it is checked
             lines = inspect.getsource(thing).rstrip()
             path = Path(inspect.getsourcefile(thing) or "?")
         except (TypeError, OSError):
             fix = "name the thing itself: show(causal_mask)"
-            expected = "a function, class or method written in Python"
+            expected = "a function, class, method or module written in Python"
             raise invalid("show", expected, type(thing).__name__, fix) from None
         blocks.append(f"# {name_of(path)}\n\n{without_checks(textwrap.dedent(lines))}")
     return Source("\n\n\n".join(blocks))

@@ -32,10 +32,21 @@ def test_every_figure_of_a_notebook_is_on_its_page_with_its_words(name):
     words = [
         cell.metadata["mystnb"]["image"]["alt"]
         for cell in code_cells(name)
-        if "mystnb" in cell.metadata
+        if "image" in cell.metadata.get("mystnb", {})
     ]
     shown = [image["alt"] for image in page(f"book/{name}").select(".bd-article img")]
     assert shown == words
+
+
+@pytest.mark.parametrize("name", notebooks())
+def test_every_fold_says_what_it_hides(name):
+    """In words that a screen reader has too, instead of the same label everywhere."""
+    folded = [cell for cell in code_cells(name) if cell.metadata.get("cellView") == "form"]
+    said = [cell.metadata.get("mystnb", {}).get("code_prompt_show") for cell in folded]
+    folds = page(f"book/{name}").select("details.hide > summary")
+    shown = [fold.select_one(".collapsed").text for fold in folds]
+    assert shown == [words or "Show the solution" for words in said]
+    assert not any(fold.has_attr("aria-label") for fold in folds)
 
 
 def test_the_front_page_shows_a_figure_of_a_notebook():

@@ -6,7 +6,7 @@ import sys
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from pages import ROOT
 
 import architecture
@@ -37,6 +37,33 @@ def test_running_stores_outputs_words_and_the_same_bytes_each_time(tmp_path):
     assert b"iopub" not in stored[0]
 
 
+def folded(source, tag="hide-input", **more):
+    metadata = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": [tag]}
+    return new_code_cell(source, metadata=metadata, **more)
+
+
+def test_a_folded_cell_says_what_it_hides_and_keeps_the_words_of_its_picture():
+    picture = new_output("display_data", data={"image/png": "", "text/plain": "y over x."})
+    cells = [
+        folded("# @title Imports\nimport math", "hide-input"),
+        folded("# @title The curve\nmath.pi", "hide-input", outputs=[picture]),
+        folded("# @title Solution\nmath.e", "hide-cell"),
+        new_code_cell("# @title Not folded\n1"),
+    ]
+    runner.normalise(new_notebook(cells=cells))
+    said = [cell.metadata.get("mystnb") for cell in cells]
+    assert said[0] == {
+        "code_prompt_show": "Show the code: Imports",
+        "code_prompt_hide": "Hide the code: Imports",
+    }
+    assert said[1]["code_prompt_show"] == "Show the code: The curve"
+    assert said[1]["image"] == {"alt": "y over x."}
+    assert said[2:] == [None, None]  # a solution has the words of _config.yml
+    before = [dict(cell.metadata) for cell in cells]
+    runner.normalise(new_notebook(cells=cells))
+    assert [dict(cell.metadata) for cell in cells] == before
+
+
 def test_a_notebook_that_fails_is_named_and_left_as_it_was(tmp_path, capsys):
     path = write(tmp_path / "bad.ipynb", "1 / 0")
     before = path.read_bytes()
@@ -46,7 +73,7 @@ def test_a_notebook_that_fails_is_named_and_left_as_it_was(tmp_path, capsys):
 
 
 def test_an_unknown_notebook_is_refused_with_the_known_ones():
-    with pytest.raises(SystemExit, match=r"no notebook '99_none'.*there are: 01_masks"):
+    with pytest.raises(SystemExit, match=r"no notebook '99_none'.*there are: .*01_masks"):
         runner.find("99_none")
 
 

@@ -1,6 +1,6 @@
 """The documents' mistakes that concern the model, each as a test that fails on the faulty version.
 
-The numbers and what is wrong stand in the book's chapters. Every test holds a check, our version,
+What each number stands for is told in `book/documents.md`. Every test holds a check, our version,
 which must pass it, and the faulty version in a few lines of our own, which must not.
 """
 

@@ -13,7 +13,7 @@ from unmasked_book import examples
 
 def test_the_batch_is_that_of_chapter_1():
     source, target = examples.sentence_batch()
-    assert source.tolist() == [[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]]
+    assert source.tolist() == [[3, 4, 5, 6, 7, 2], [8, 2, 0, 0, 0, 0]]
     assert target.tolist() == [[1, 3, 4, 5, 6, 2], [1, 7, 8, 2, 0, 0]]
 
 
@@ -22,11 +22,11 @@ def test_words_come_back():
     german = examples.sentence_words(source, examples.GERMAN)
     english = examples.sentence_words(target, examples.ENGLISH)
     assert [" ".join(words) for words in german] == [
-        "ich möchte ein bier <eos>",
-        "danke <eos> <pad> <pad> <pad>",
+        "ich hätte gern ein bier <eos>",
+        "danke <eos> <pad> <pad> <pad> <pad>",
     ]
     assert [" ".join(words) for words in english] == [
-        "<bos> i want a beer <eos>",
+        "<bos> i'd like a beer <eos>",
         "<bos> thank you <eos> <pad> <pad>",
     ]
 
@@ -67,11 +67,11 @@ def test_batches_repeat_for_a_seed_and_are_fresh_at_each_step():
 
 
 def test_a_model_that_spells_is_told_from_one_that_does_not(monkeypatch):
-    words = ["ab", "abc", "xyz"]
+    model, words = examples.speller(d_model=16, n_heads=2, d_ff=16), ["ab", "abc", "xyz"]
     written = examples.encode_words(["ab", "abc", "zzz"])[1]
     monkeypatch.setattr(examples, "greedy", lambda *_, **__: written)
-    assert examples.spell(None, words) == ["ba", "cba", "zzz"]
-    assert examples.share_spelled(None, words) == pytest.approx(2 / 3)
+    assert examples.spell(model, words) == ["ba", "cba", "zzz"]
+    assert examples.share_spelled(model, words) == pytest.approx(2 / 3)
 
 
 def test_training_lowers_the_loss_and_ends_in_evaluation_mode():

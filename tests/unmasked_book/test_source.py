@@ -10,7 +10,7 @@ from unmasked.data.phrasebook import sentence_pairs
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.plots import curves
 from unmasked.transformer import Embedding
-from unmasked_book import show
+from unmasked_book import plain, show
 from unmasked_book.examples import spell
 from unmasked_book.source import without_checks
 
@@ -30,8 +30,13 @@ def test_a_method_begins_at_the_margin():
     assert "\ndef forward(self" in repr(show(Embedding.forward))
 
 
+def test_a_whole_file():
+    assert repr(show(plain)).startswith('# src/unmasked_book/plain.py\n\n"""The whole')
+    assert "def renamed(" in repr(show(plain))
+
+
 def test_what_has_no_source_is_refused():
-    with pytest.raises(ValueError, match=r"show: expected a function, class or method .* got int"):
+    with pytest.raises(ValueError, match=r"show: expected a function, .* or module .* got int"):
         show(3)
 
 

@@ -183,16 +183,22 @@ def attention_maps(
     queries: Sequence[str],
     keys: Sequence[str],
     *,
+    predicted: Sequence[str] | None = None,
     per_row: int = 4,
     marked: Collection[tuple[int, int]] = (),
 ) -> Picture:
     """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
 
-    In words, each query is named with the key that gets most of its weight. The squares of the
-    `marked` pairs (query, key) get a frame.
+    A decoder's rows are named "read → predicted next" where `predicted` gives the latter. In words,
+    each query is named with the key that gets most of its weight. The squares of the `marked` pairs
+    (query, key) get a frame.
     """
+    y = "queries"
+    if predicted is not None:
+        pairs = zip(queries, labels("predicted", predicted, len(queries)), strict=True)
+        queries, y = [f"{read} → {then}" for read, then in pairs], "token read → predicted next"
     grid = [(title, map_, queries, keys) for title, map_ in maps.items()]
-    return map_grid(grid, per_row, marked)
+    return map_grid(grid, per_row, marked, y)
 
 
 def sentence_maps(
@@ -218,6 +224,7 @@ def map_grid(
     grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]],
     per_row: int,
     marked: Collection[tuple[int, int]] = (),
+    y_label: str = "queries",
 ) -> Picture:
     columns = min(per_row, len(grid))
     rows = -(-len(grid) // columns)
@@ -230,7 +237,7 @@ def map_grid(
             axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
             rows_named = labels("queries", queries, len(array))
             columns_named = labels("keys", keys, array.shape[1])
-            x, y = "keys" if line is axes[-1] else "", "queries" if axis is line[0] else ""
+            x, y = "keys" if line is axes[-1] else "", y_label if axis is line[0] else ""
             dress(axis, title, rows_named, columns_named, x=x, y=y)
             for query, key in marked:
                 corner = (key - 0.5, query - 0.5)

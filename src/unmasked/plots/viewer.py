@@ -36,16 +36,24 @@ class View:
 
 
 def attention_view(
-    maps: AttentionMaps, source_tokens: Sequence[str], target_tokens: Sequence[str]
+    maps: AttentionMaps,
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    *,
+    layer: int = 0,
+    head: int = 0,
 ) -> View:
     """A viewer of one sentence's attention: choose layer and head, point at a word.
 
     The maps are those of `model(…, need_weights=True)` for a batch of one; the tokens are the words
-    that the encoder and the decoder have read.
+    that the encoder and the decoder have read. It opens at cross-attention's `layer` and `head`.
     """
     check_type("maps", maps, AttentionMaps)
     words = {"source": list(source_tokens), "target": list(target_tokens)}
-    data: dict[str, Any] = {"words": words, "maps": {}}
+    data: dict[str, Any] = {"words": words, "maps": {}, "opens": [layer, head]}
+    for name, number, of in (("layer", layer, len(maps.cross)), ("head", head, heads(maps))):
+        if not 0 <= number < of:
+            raise invalid(name, f"a number from 0 to {of - 1}", number, "choose one that there is")
     for title, (kind, queries, keys) in KINDS.items():
         layers = [
             percent(f"maps.{kind}", layer, len(words[queries]), len(words[keys]))
@@ -55,13 +63,17 @@ def attention_view(
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     words_said = (
         f"Attention viewer: {len(maps.encoder)} layers in the encoder, {len(maps.decoder)} in the "
-        f"decoder, {maps.cross[0].shape[-3]} heads, source “{' '.join(source_tokens)}”, "
+        f"decoder, {heads(maps)} heads, source “{' '.join(source_tokens)}”, "
         f"target “{' '.join(target_tokens)}”."
     )
     page = files("unmasked.plots").joinpath("viewer.html").read_text(encoding="utf-8")
     page = page.replace("@ID@", hashlib.sha256(text.encode()).hexdigest()[:8])
     page = page.replace("@WORDS@", html.escape(words_said)).replace("@DATA@", text)
     return View(page, words_said)
+
+
+def heads(maps: AttentionMaps) -> int:
+    return maps.cross[0].shape[-3]
 
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:

@@ -20,9 +20,9 @@ def fit(
 ) -> list[float]:
     """Takes one step of Adam for each batch, down the gradient of `loss(model, *batch)`.
 
-    PyTorch's OneCycleLR raises the learning rate to `rate` over the first third of the steps and
-    lets it fall to nearly nothing; meanwhile Adam's memory of gradients grows shorter and longer
-    again. Returns the loss of every step.
+    Batches are moved to where the model is. PyTorch's OneCycleLR raises the learning rate to `rate`
+    over the first third of the steps and lets it fall to nearly nothing; meanwhile it lowers and
+    raises Adam's first beta. Returns the loss of every step.
     """
     check_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
     work: list[Any] = list(batches)
@@ -31,10 +31,10 @@ def fit(
         raise invalid("batches", "at least one batch", "none", fix)
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=len(work) + 1)
-    losses = []
+    place, losses = next(model.parameters()).device, []
     model.train()
     for batch in work:
-        value = loss(model, *batch)
+        value = loss(model, *(x.to(place) for x in batch))
         optimizer.zero_grad()
         value.backward()
         optimizer.step()

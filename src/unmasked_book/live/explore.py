@@ -217,7 +217,7 @@ ATTENTIONS = {  # name → whose tokens are the queries, and whose the keys
     "decoder": ("target", "target"),
     "cross-attention": ("target", "source"),
 }
-MOST_TOKENS = 5  # columns that fit on a phone
+MOST_TOKENS = 6  # columns that fit on a phone
 
 
 def explore_masks(source: Sequence[str], target: Sequence[str]) -> Explorable:

@@ -113,7 +113,7 @@ def mixed(
         pen.line(
             [start, place(value)], GREEN, 2.2, arrow=True, opacity=round(0.3 + 0.7 * weight, 2)
         )
-        label(pen, start, place(value), f"{number(weight, 2)} × {token}")
+        label(pen, start, place(value), f"{token}, {number(weight, 2)}")
     part = max(0.0, 1 - 6 / max(math.dist(start, end), 1e-6))  # the head covers the rest
     stem = (start[0] + part * (end[0] - start[0]), start[1] + part * (end[1] - start[1]))
     pen.line([start, stem], ORANGE, 3.5)
@@ -191,7 +191,7 @@ def query_key_value(tokens: Sequence[str], chosen: str) -> Drawing:
     pen = Drawing(
         f"How attention makes the output of “{chosen}” from the tokens {said}. From every token's "
         f"vector x the matrix W_K makes a key, and W_V a value; W_Q makes the query, from that of "
-        f"“{chosen}” alone. The query · each of the {len(tokens)} keys is a score; ÷ √K and the "
+        f"“{chosen}” alone. The query · each of the {len(tokens)} keys is a score; ÷ √dₖ and the "
         f"softmax turn the scores into {len(tokens)} weights. Each value times its weight, summed, "
         f"is the output for “{chosen}”.",
         660,
@@ -204,7 +204,7 @@ def query_key_value(tokens: Sequence[str], chosen: str) -> Drawing:
     for x, token in zip(vectors, tokens, strict=True):
         pen.box(x - wide / 2, 42, wide, TALL, token, ORANGE if x == own else GREY)
         pen.line([(x, 70), (x, 86)])
-    pen.text(528, 60, "a vector x each", "small start")
+    pen.text(528, 60, "one vector x per token", "small start")
     pen.line([(own, 42), (own, 20), (query, 20), (query, 101)], ORANGE, 2, arrow=True)
     pen.line([(261, 101), (261, 86), (527, 86), (527, 101)], arrow=True)
     pen.head((261, 86), (261, 101), "currentColor", 1.0)
@@ -247,7 +247,7 @@ def scored(
         pen.arrow((x, 235), (x, 255), PURPLE)
         pen.arrow((x, 284), (x, 309), PURPLE)
         pen.arrow((x, 340), (x, 365), PURPLE)
-    pen.box(140, 310, 242, 30, "÷ √K, then softmax", PURPLE, 0.1)
+    pen.box(140, 310, 242, 30, "÷ √dₖ, then softmax", PURPLE, 0.1)
 
 
 def summed(pen: Drawing, keys: list[float], values: list[float]) -> None:

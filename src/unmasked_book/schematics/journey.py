@@ -22,13 +22,18 @@ def journey(
     vectors: Tensor,
     answer: Sequence[tuple[str, float]],
     layers: int,
+    memory: Tensor | None = None,
 ) -> Drawing:
     """Pieces, their IDs and vectors, through the encoder to the memory, and the decoder's answer.
 
     `vectors` is [pieces, d], of which the first eight numbers are shown, and `answer` the likeliest
-    next tokens with their probabilities; both tokens and pieces are shown as they are given.
+    next tokens with their probabilities; both tokens and pieces are shown as they are given. The
+    `memory`, [pieces, d] too, is grey where it is not given.
     """
     check(pieces, ids, vectors, answer, layers)
+    if memory is not None and shape(memory) != shape(vectors):
+        fix = "give what the encoder makes of the vectors"
+        raise invalid("memory", f"the vectors' {shape(vectors)}", shape(memory), fix)
     bars = ", ".join(f"{name} {chance:.2f}" for name, chance in answer)
     told = ", ".join(f"{name} is {int(number)}" for name, number in zip(pieces, ids, strict=True))
     words = (
@@ -40,7 +45,7 @@ def journey(
         f"be next: {bars}."
     )
     drawing = Drawing(words, 660, 412)
-    encode(drawing, pieces, ids, vectors, layers)
+    encode(drawing, pieces, ids, vectors, memory, layers)
     decode(drawing, answer)
     return drawing
 
@@ -82,23 +87,22 @@ def middles(pieces: Sequence[str]) -> list[float]:
 
 
 def encode(
-    drawing: Drawing, pieces: Sequence[str], ids: Sequence[int], vectors: Tensor, layers: int
-) -> None:
+    drawing: Drawing, pieces: Sequence[str], ids: Sequence[int], vectors: Tensor,
+    memory: Tensor | None, layers: int,
+) -> None:  # fmt: skip
     """The left side, from top to bottom: pieces, IDs, vectors, encoder, memory."""
     drawing.box(LEFT - 6, 278, RIGHT - LEFT + 12, 104, fill=0.07)
-    shown = vectors[:, :SHOWN].detach().double().cpu()
-    shown = shown / shown.abs().max().clamp(min=1e-12)
-    for x, wide, piece, number, row in zip(
-        middles(pieces), widths(pieces), pieces, ids, shown.tolist(), strict=True
+    before = first_numbers(vectors)
+    after = [None] * len(before) if memory is None else first_numbers(memory)
+    for x, wide, piece, number, row, left in zip(
+        middles(pieces), widths(pieces), pieces, ids, before, after, strict=True
     ):
         drawing.box(x - wide / 2, 16, wide, 26, piece, kind="mono")
         drawing.arrow((x, 44), (x, 62))
         drawing.text(x, 78, str(int(number)), "mono")
         drawing.arrow((x, 85), (x, 103))
-        for place, value in enumerate(row):
-            colour = BLUE if value > 0 else ORANGE
-            drawing.cell(x - CELL / 2, 106 + CELL * place, CELL, abs(value), colour)
-            drawing.cell(x - CELL / 2, 290 + CELL * place, CELL, 0.45, GREY)
+        strip(drawing, x, 106, row)
+        strip(drawing, x, 290, left)
         drawing.arrow((x, 188), (x, 209))
         drawing.arrow((x, 257), (x, 277))
     name = f"encoder: {some(layers, 'layer')}"
@@ -107,6 +111,21 @@ def encode(
         drawing.text(2, y, name, "start")
     drawing.text(2, 160, f"{SHOWN} of {vectors.shape[1]}", "small start")
     drawing.text(2, 344, some(len(pieces), "vector"), "small start")
+
+
+def first_numbers(vectors: Tensor) -> list[list[float]]:
+    """Of each vector, on one scale: the largest of them all is 1."""
+    shown = vectors[:, :SHOWN].detach().double().cpu()
+    numbers: list[list[float]] = (shown / shown.abs().max().clamp(min=1e-12)).tolist()
+    return numbers
+
+
+def strip(drawing: Drawing, x: float, y: float, values: list[float] | None) -> None:
+    """A vector from top to bottom: grey where its numbers are not known."""
+    for place in range(SHOWN):
+        value = 0.45 if values is None else values[place]
+        colour = GREY if values is None else BLUE if value > 0 else ORANGE
+        drawing.cell(x - CELL / 2, y + CELL * place, CELL, abs(value), colour)
 
 
 def decode(drawing: Drawing, answer: Sequence[tuple[str, float]]) -> None:

@@ -125,6 +125,18 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert "head 1: q0 to k1 0.75, q1 to k0 1.00; " in picture.words
 
 
+def test_a_decoders_rows_name_the_token_read_and_the_one_predicted_next():
+    weights = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
+    maps = {"x": weights}
+    picture = plots.attention_maps(maps, ["<bos>", "a"], ["k0", "k1"], predicted=["a", "b"])
+    [axis] = picture.figure.axes
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["<bos> → a", "a → b"]
+    assert axis.get_ylabel() == "token read → predicted next"
+    assert "x: <bos> → a to k1 0.75, a → b to k0 1.00" in picture.words
+    with pytest.raises(ValueError, match="predicted: expected 2 labels"):
+        plots.attention_maps(maps, ["<bos>", "a"], ["k0", "k1"], predicted=["a"])
+
+
 def test_the_maps_of_a_sentence_stand_side_by_side():
     encoder, decoder, cross = torch.eye(2), torch.ones(3, 3).tril(), torch.ones(3, 2)
     picture = plots.sentence_maps(

@@ -72,3 +72,17 @@ def test_the_first_step_is_adams_by_hand():
 def test_what_cannot_be_fitted_is_refused(batches, rate, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         fit(nn.Linear(1, 1), far, batches, rate=rate)
+
+
+def test_batches_are_moved_to_where_the_model_is(monkeypatch):
+    """Where no second device is, `to` says where they would have gone."""
+    model, asked = nn.Linear(3, 1), []
+    move = torch.Tensor.to
+
+    def to(x, place):
+        asked.append(place)
+        return move(x, place)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    fit(model, far, [(torch.ones(5, 3), torch.ones(5, 1))])
+    assert asked == [torch.device("cpu")] * 2

@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_attention_by_hand():
     assert "the sum of weight × value is (2.12, 1.03)" in texts(drawing)
     assert "add up to the output (2.12, 1.03)" in drawing.words
     assert "ich 0.18, gern 0.01, ein 0.04, bier 0.76" in drawing.words
-    labels = [f"{w} × {token}" for w, token in zip(written, TOKENS, strict=True)]
+    labels = [f"{token}, {w}" for w, token in zip(written, TOKENS, strict=True)]
     assert [text for text in texts(drawing) if text[0] == "0" and "×" in text] == labels
 
 

@@ -1,0 +1,75 @@
+"""Deep stacks: each kind is what its name says, and what is recorded can be made again."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from unmasked_book.experiments import depth
+from unmasked_book.experiments.depth import KINDS, Kind, best, learn_to_mirror, stack
+from unmasked_book.records import recorded
+
+
+def by_hand(layer, x, kind):
+    """A layer of this kind, written out."""
+    for around, sublayer in (
+        (layer.attention_residual, layer.self_attention),
+        (layer.feed_forward_residual, layer.feed_forward),
+    ):
+        y = sublayer(around.norm(x)) if kind.norm == "pre" else sublayer(x)
+        y = x + y if kind.residuals else y
+        x = around.norm(y) if kind.norm == "post" else y
+    return x
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_stack_is_of_its_kind(kind):
+    encoder, x = stack(2, kind, seed=3, d_model=16), torch.randn(2, 5, 16)
+    expected = by_hand(encoder.layers[1], by_hand(encoder.layers[0], x, kind), kind)
+    expected = F.layer_norm(expected, (16,)) if kind.norm == "pre" else expected
+    assert torch.allclose(encoder(x), expected, atol=1e-5)
+
+
+def test_a_kind_says_what_it_is():
+    assert [str(kind) for kind in KINDS[:3]] == [
+        "post-norm, residuals", "pre-norm, residuals", "no norm, residuals",
+    ]  # fmt: skip
+    assert str(Kind(False, "none")) == "no norm, no residuals"
+
+
+def test_two_layers_learn_to_mirror_and_a_run_repeats():
+    runs = [learn_to_mirror(KINDS[1], layers=2, steps=300, rate=3e-3, seed=1) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0].right > 0.9
+    assert runs[0].gradient > 0
+
+
+def test_without_residuals_nothing_is_learnt_by_twelve_layers():
+    run = learn_to_mirror(KINDS[3], layers=12, steps=60, rate=1e-3, warmup=10)
+    assert run.right < 0.2
+
+
+def test_a_layer_that_no_gradient_reaches():
+    assert depth.grad_norm(torch.zeros(2, requires_grad=True)) == 0.0
+
+
+def test_a_row_of_the_record():
+    options = {"layers": 1, "kind": KINDS[1], "warmup": 1, "rate": 1e-3, "steps": 40}
+    row = depth.trial(options, seeds=2)
+    assert row["kind"] == "pre-norm, residuals"
+    assert [len(row[name]) for name in ("right", "gradient", "losses")] == [2, 2, 2]
+    assert len(row["losses"][0]) == 2  # each a mean of twenty steps
+
+
+def test_the_record_holds_every_trial_and_the_best_rate_is_the_best():
+    rows = recorded("depth")["rows"]
+    planned = [depth.named(trial) for trial in depth.trials()]
+    assert [{name: row[name] for name in planned[0]} for row in rows] == planned
+    assert all(len(row["right"]) == 5 for row in rows)
+    chosen = best(rows, 12, "post-norm, residuals")
+    others = [row for row in rows if row["kind"] == chosen["kind"] and row["warmup"] == 100]
+    assert sum(chosen["right"]) >= max(sum(r["right"]) for r in others if r["layers"] == 12)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match=r"kind: expected .* got 'sideways'"):
+        best([], 12, "sideways")
