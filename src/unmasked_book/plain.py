@@ -100,6 +100,8 @@ class Transformer(nn.Module):
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.generator = nn.Linear(d_model, target_vocab, bias=False)
         self.dropout = nn.Dropout(dropout)
+        for table in (self.source_embedding, self.target_embedding):
+            nn.init.normal_(table.weight, std=d_model**-0.5)  # `embed` multiplies by √D
 
     def embed(self, embedding: nn.Embedding, tokens: Tensor) -> Tensor:  # [B, T] → [B, T, D]
         x = embedding(tokens) * math.sqrt(embedding.embedding_dim)

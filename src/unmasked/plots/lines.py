@@ -51,6 +51,9 @@ def bars(
     return Picture(figure, f"{heading}Bars of {xlabel}. {'; '.join(words)}.")
 
 
+FEW = 8  # so many places on a logarithmic axis are named, each of them
+
+
 def curves(
     lines: Mapping[str, Any],
     x: Sequence[float] | Tensor | np.ndarray | None = None,
@@ -61,9 +64,12 @@ def curves(
     log_x: bool = False,
     log_y: bool = False,
     mark: tuple[float, str] | None = None,
+    low: float | None = None,
     height: float = 2.9,
 ) -> Picture:
-    """Lines over one axis. `mark` draws a vertical line at a place and says what is there."""
+    """Lines over one axis. `mark` draws a vertical line at a place and says what is there; `low` is
+    where the upright axis begins.
+    """
     words = []
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, height)
@@ -85,9 +91,13 @@ def curves(
             words.append(f"a vertical line at {number(mark[0])}: {mark[1]}")
         axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
         axis.set_xscale("log" if log_x else "linear")
+        if log_x and len(xs) <= FEW:
+            axis.set_xticks(xs, [number(place) for place in xs])
+            axis.minorticks_off()
         axis.set_yscale("log" if log_y else "linear")
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01, y=0.15 if mark else 0.05)  # space for what the mark says
+        axis.set_ylim(bottom=low)
         in_a_row = 4 if sum(map(len, lines)) < 60 else 2
         figure.legend(loc="outside lower center", ncols=min(in_a_row, len(lines)))
     heading = f"{title}. " if title else ""

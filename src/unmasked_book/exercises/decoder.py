@@ -127,6 +127,8 @@ def metered(model: Any, n: int) -> list[Meter]:
     length, meters = SOURCE.shape[1], []
     for number, layer in enumerate(model.decoder, start=1):
         meters.append(Meter(layer.feed_forward, f"the feed-forward of layer {number}", n))
+        name = f"self_attention.key of layer {number}"
+        meters.append(Meter(layer.self_attention.key, name, n))
         name = f"cross_attention.key of layer {number}"
         meters.append(Meter(layer.cross_attention.key, name, length))
     for number, layer in enumerate(model.encoder, start=1):

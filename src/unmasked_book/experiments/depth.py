@@ -29,16 +29,19 @@ WIDTH, HEADS = 64, 4
 class Kind(NamedTuple):
     residuals: bool
     norm: Literal["post", "pre", "none"]
+    scaled: bool = False  # the matrices that write into the stream begin smaller by √(2 layers)
 
     def __str__(self) -> str:
         norm = "no norm" if self.norm == "none" else f"{self.norm}-norm"
-        return f"{norm}, {'residuals' if self.residuals else 'no residuals'}"
+        scaled = ", scaled" if self.scaled else ""
+        return f"{norm}, {'residuals' if self.residuals else 'no residuals'}{scaled}"
 
 
 KINDS = (
     Kind(True, "post"), Kind(True, "pre"), Kind(True, "none"),
     Kind(False, "post"), Kind(False, "pre"), Kind(False, "none"),
 )  # fmt: skip
+SCALED = tuple(Kind(True, kind.norm, scaled=True) for kind in KINDS[:3])
 
 
 class Around(Residual):
@@ -64,6 +67,11 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = WIDTH) -> En
     for parameter in encoder.parameters():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
+    if kind.scaled:
+        with torch.no_grad():
+            for layer in encoder.layers:
+                for name in ("self_attention.output.weight", "feed_forward.contract.weight"):
+                    layer.get_parameter(name).div_(math.sqrt(2 * layers))
     return encoder
 
 
@@ -88,6 +96,7 @@ class Learnt(NamedTuple):
     losses: list[float]  # of each step
     gradient: float  # of the first layer's second feed-forward matrix, at the first step
     right: float  # share of the letters of new words
+    alike: float  # share of new words for which it names one letter at all positions
 
 
 def words(count: int, draws: torch.Generator) -> Tensor:
@@ -122,8 +131,9 @@ def learn_to_mirror(
         losses.append(loss.item())
     with torch.no_grad():
         unseen = words(500, torch.Generator().manual_seed(seed + 10_000)).to(device)
-        right = (model(unseen).argmax(-1) == unseen.flip(1)).float().mean().item()
-    return Learnt(losses, first, right)
+        named = model(unseen).argmax(-1)
+    right = (named == unseen.flip(1)).float().mean().item()
+    return Learnt(losses, first, right, (named == named[:, :1]).all(1).float().mean().item())
 
 
 def grad_norm(parameter: Tensor) -> float:
@@ -132,6 +142,7 @@ def grad_norm(parameter: Tensor) -> float:
 
 
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
+LOWER = 3e-5
 WARMED, AT_ONCE = 100, 1  # steps of warm-up; one is none
 STEPS = 600
 
@@ -139,18 +150,21 @@ STEPS = 600
 def trials() -> list[dict[str, Any]]:
     """What is recorded: every kind with warm-up, and without it those that people use.
 
-    Those also with the paper's six layers; and twelve layers of post-norm once for longer.
+    Those also with the paper's six layers; twelve layers of post-norm once for longer; matrices
+    that begin smaller; and a lower rate for those whose best would else be the lowest.
     """
     usual = [kind for kind in KINDS if kind.residuals and kind.norm != "none"]
     deep = [(12, kind, WARMED) for kind in KINDS] + [(12, kind, AT_ONCE) for kind in usual]
     shallow = [(2, kind, WARMED) for kind in KINDS]
     papers = [(6, kind, WARMED) for kind in usual]
-    planned = [
-        {"layers": layers, "kind": kind, "warmup": warmup, "rate": rate, "steps": STEPS}
-        for (layers, kind, warmup), rate in product(deep + shallow + papers, RATES)
-    ]
+    smaller = [(12, kind, WARMED) for kind in SCALED] + [(6, kind, AT_ONCE) for kind in usual]
+    planned = [*product(deep + shallow + papers, RATES), *product(smaller, RATES)]
+    planned += [((12, kind, WARMED), LOWER) for kind in KINDS[3:5]]
     longer = {"layers": 12, "kind": KINDS[0], "warmup": 500, "rate": 3e-4, "steps": 5 * STEPS}
-    return [*planned, longer]
+    return [
+        {"layers": layers, "kind": kind, "warmup": warmup, "rate": rate, "steps": STEPS}
+        for (layers, kind, warmup), rate in planned
+    ] + [longer]
 
 
 def trial(options: dict[str, Any], seeds: int = 5) -> dict[str, Any]:

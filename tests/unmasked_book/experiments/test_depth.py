@@ -41,11 +41,13 @@ def test_two_layers_learn_to_mirror_and_a_run_repeats():
     assert runs[0] == runs[1]
     assert runs[0].right > 0.9
     assert runs[0].gradient > 0
+    assert runs[0].alike < 0.1
 
 
 def test_without_residuals_nothing_is_learnt_by_twelve_layers():
     run = learn_to_mirror(KINDS[3], layers=12, steps=60, rate=1e-3, warmup=10)
     assert run.right < 0.2
+    assert run.alike > 0.9  # it names one letter, wherever it is asked
 
 
 def test_a_layer_that_no_gradient_reaches():
