@@ -234,7 +234,8 @@ def map_grid(
         places = [(axis, line) for line in axes for axis in line]
         for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
             array = matrix(title, weights)
-            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
+            image = axis.imshow(array, STRONG, vmin=0.0, vmax=1.0)
+            image.set_interpolation("nearest")
             rows_named = labels("queries", queries, len(array))
             columns_named = labels("keys", keys, array.shape[1])
             x, y = "keys" if line is axes[-1] else "", y_label if axis is line[0] else ""
@@ -249,6 +250,8 @@ def map_grid(
             words.append(f"{title}: {strongest}")
         for axis, _ in places[len(grid) :]:
             axis.set_visible(False)
+        visible = [axis for axis, _ in places[: len(grid)]]
+        figure.colorbar(image, ax=visible, shrink=0.7, pad=0.02, label="weight")
     framed = ", ".join(f"{grid[0][2][query]} to {grid[0][3][key]}" for query, key in sorted(marked))
     words += [f"framed: {framed}"] if marked else []
     return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")

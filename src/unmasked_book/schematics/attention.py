@@ -195,7 +195,7 @@ def query_key_value(tokens: Sequence[str], chosen: str) -> Drawing:
         f"softmax turn the scores into {len(tokens)} weights. Each value times its weight, summed, "
         f"is the output for “{chosen}”.",
         660,
-        534,
+        584,
     )
     query, keys, values = 52.0, columns(136, len(tokens)), columns(402, len(tokens))
     vectors = columns(269, len(tokens))
@@ -223,7 +223,7 @@ def query_key_value(tokens: Sequence[str], chosen: str) -> Drawing:
             pen.box(end - wide / 2, 164, wide, TALL, token, colour, 0.32)
     scored(pen, query, keys, wide, tokens)
     summed(pen, keys, values)
-    pen.box(447, 498, 160, 30, f"output for “{chosen}”", ORANGE, 0.32)
+    pen.box(447, 548, 160, 30, f"output for “{chosen}”", ORANGE, 0.32)
     return pen
 
 
@@ -251,15 +251,16 @@ def scored(
 
 
 def summed(pen: Drawing, keys: list[float], values: list[float]) -> None:
-    """Every value meets its weight, and all are added up."""
-    for x in keys[1:]:
-        pen.line([(x, 394), (x, 412)], PURPLE, 2)
-    meet(pen, [(keys[0], 394), (keys[0], 412)], values, 412, "×", PURPLE)
-    for x in values:
-        pen.line([(x, 192), (x, 403)], GREEN)
-        pen.arrow((x, 421), (x, 445), GREEN)
-    pen.box(406, 446, 242, TALL, "sum of weight × value", GREEN, 0.1)
-    pen.arrow((527, 474), (527, 497), ORANGE, 2)
+    """Every value meets its own weight, and all are added up."""
+    for number, (x, value) in enumerate(zip(keys, values, strict=True)):
+        y = 404 + 20 * (len(keys) - 1 - number)  # the first is the lowest: no lines cross twice
+        pen.line([(value, 192), (value, y - 9)], GREEN)
+        pen.arrow((value, y + 9), (value, 495), GREEN)
+        pen.line([(x, 394), (x, y), (value - 10, y)], PURPLE, 1.6, arrow=True)
+        pen.circle(value, y, 9, GREY, 0)
+        pen.text(value, y + 4.5, "×", "title")
+    pen.box(406, 496, 242, TALL, "sum of weight × value", GREEN, 0.1)
+    pen.arrow((527, 524), (527, 547), ORANGE, 2)
 
 
 def meet(

@@ -136,11 +136,11 @@ def growing_cache(tokens: Sequence[str]) -> Drawing:
     drawing.text(228, 22, "keys and values, and the newest query", "title")
     drawing.text(556, 22, "positions computed", "title")
     drawing.text(506, 44, "without a cache", "small")
-    drawing.text(612, 44, "with", "small")
+    drawing.text(612, 44, "with it", "small")
     for new in range(len(tokens)):
         step(drawing, 66 + 62 * new, tokens[: new + 1])
     drawing.line([(456, bottom - 14), (646, bottom - 14)], opacity=0.4)
-    drawing.text(440, bottom + 8, "together", "end")
+    drawing.text(440, bottom + 8, "total", "end")
     drawing.text(532, bottom + 8, str(total), "title")
     drawing.text(618, bottom + 8, str(len(tokens)), "title")
     drawing.text(532, bottom + 28, "T(T + 1)/2", "small")
@@ -156,7 +156,7 @@ def growing_cache(tokens: Sequence[str]) -> Drawing:
 def step(drawing: Drawing, y: float, tokens: Sequence[str]) -> None:
     """One row from y down: boxes, the query's lines to all of them, and the counts."""
     count = len(tokens)
-    query = (104 + 62.0 * count, y + 8)
+    query = (98 + 62.0 * (count - 1), y + 8)  # above the box of its own token
     drawing.text(14, y + 38, f"step {count}", "small start")
     for number, name in enumerate(tokens):
         x, newest = 70 + 62 * number, number + 1 == count
@@ -165,8 +165,8 @@ def step(drawing: Drawing, y: float, tokens: Sequence[str]) -> None:
         drawing.box(x, y + 22, 56, 26, name, colour, fill, "mono")
         drawing.circle(x + 28, y + 22, 3, ORANGE)
         drawing.cell(464 + 11 * number, y + 29, 9, 0.6, GREY)
-    drawing.circle(query[0] + 11, query[1], 11, ORANGE, 0.25)
-    drawing.text(query[0] + 11, query[1] + 4, "q")
+    drawing.circle(query[0], query[1] - 11, 11, ORANGE, 0.25)
+    drawing.text(query[0], query[1] - 7, "q")
     drawing.text(532, y + 38, str(count))
     drawing.cell(594, y + 29, 9, 0.9, ORANGE)
     drawing.text(618, y + 38, "1")

@@ -258,9 +258,9 @@ def notes(drawing: Drawing, entrance: Plane, hidden: Plane, bent: Plane) -> None
         (hidden, (0, -1), 34, 8, "(0, −1)"),
         (hidden, (1, 0), 40, 18, "(1, 0) twice"),
         (hidden, (2, 1), -28, 0, "(2, 1)"),
-        (bent, (0, 0), -13, -10, "0"),
-        (bent, (1, 0), 8, 24, "h₁ − 2h₂ = 1"),
-        (bent, (2, 1), -14, -4, "0"),
+        (bent, (0, 0), -6, -14, "answer 0"),
+        (bent, (1, 0), 6, 24, "answer 1, twice"),
+        (bent, (2, 1), -16, -14, "answer 0"),
     ):
         x, y = plane.at(point)
         drawing.text(x + right, y + down, words, "small")
@@ -270,7 +270,7 @@ def notes(drawing: Drawing, entrance: Plane, hidden: Plane, bent: Plane) -> None
     for x, first, second in (
         (92, "filled: answer 1, hollow: 0", "no straight line separates them"),
         (333, "h₁ = x₁ + x₂", "h₂ = x₁ + x₂ − 1"),
-        (561, "h₁ − 2h₂ = ½", "separates them"),
+        (561, "the cut h₁ − 2h₂ = ½", "separates them"),
     ):
         drawing.text(x, 262, first, "small")
         drawing.text(x, 280, second, "small")

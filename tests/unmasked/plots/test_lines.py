@@ -28,6 +28,21 @@ def test_curves_draw_the_numbers_they_are_given():
     )
 
 
+def test_a_few_places_on_a_logarithmic_axis_are_all_named():
+    places = [2, 4, 8, 16, 32]
+    options = {"xlabel": "layers", "ylabel": "y", "log_x": True}
+    [axis] = plots.curves({"a": range(5)}, x=places, **options).figure.axes
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == [str(place) for place in places]
+    many = plots.curves({"a": range(20)}, x=range(1, 21), **options).figure.axes[0]
+    assert len(many.get_xticks()) != 20
+
+
+def test_the_upright_axis_begins_where_it_is_told_to():
+    options = {"xlabel": "x", "ylabel": "y"}
+    assert plots.curves({"a": [5, 6]}, low=0.0, **options).figure.axes[0].get_ylim()[0] == 0
+    assert plots.curves({"a": [5, 6]}, **options).figure.axes[0].get_ylim()[0] > 4
+
+
 def test_curves_count_from_zero_without_x():
     [axis] = plots.curves({"a": [5, 6]}, xlabel="", ylabel="").figure.axes
     assert list(axis.lines[0].get_xdata()) == [0, 1]

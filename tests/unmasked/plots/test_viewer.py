@@ -53,6 +53,12 @@ def test_it_says_in_words_what_it_is():
     )
 
 
+def test_it_opens_at_a_layer_and_a_head():
+    page = attention_view(maps(), words(4, "s"), words(5, "t"), layer=1, head=2).page
+    data = json.loads(re.search(r'"application/json">(.*?)</script>', page)[1])
+    assert data["opens"] == [1, 2]
+
+
 def test_words_cannot_end_the_script_or_make_markup():
     nasty = ["</script><b>", "&", '"', "@ID@"]
     page = attention_view(maps(), nasty, words(5, "t")).page
@@ -75,6 +81,14 @@ def test_words_cannot_end_the_script_or_make_markup():
                 AttentionMaps([], [], [torch.ones(2, 3, 5, 4)]), "abcd", "12345"
             ),
             r"maps.cross: .* got shape \[2, 3, 5, 4\]; give the maps of a batch of one",
+        ),
+        (
+            lambda: attention_view(maps(), words(4, "s"), words(5, "t"), layer=2),
+            "layer: expected a number from 0 to 1, got 2",
+        ),
+        (
+            lambda: attention_view(maps(), words(4, "s"), words(5, "t"), head=-1),
+            "head: expected a number from 0 to 2, got -1",
         ),
     ],
 )

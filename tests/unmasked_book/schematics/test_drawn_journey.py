@@ -76,6 +76,15 @@ def test_the_memory_has_as_many_vectors_in_grey():
     assert "7 vectors" in texts(draw())
 
 
+def test_the_memory_is_coloured_where_it_is_known():
+    drawing = draw(memory=-VECTORS)
+    colours = [cell.get("fill") for cell in cells(drawing)]
+    assert colours.count(BLUE) == colours.count(ORANGE) == 7 * 8
+    assert GREY not in colours
+    with pytest.raises(ValueError, match=r"memory: expected the vectors' \[7, 16\], got \[6, 16\]"):
+        draw(memory=VECTORS[1:])
+
+
 def test_vectors_of_nothing_but_zeros_are_empty():
     drawing = draw(vectors=torch.zeros(7, 8))
     assert {c.get("fill-opacity") for c in cells(drawing) if c.get("fill") != GREY} == {"0.00"}
