@@ -10,7 +10,7 @@ from unmasked_book import diagram
 
 TARGET = Path(__file__).parents[1] / "book/_static/architecture.svg"
 FILES = {
-    "word vectors · √D": "transformer.py",
+    "embeddings · √D": "transformer.py",
     "+ positions": "positions.py",
     "self-attention": "attention.py",
     "cross-attention": "attention.py",

@@ -9,10 +9,10 @@ from unmasked.errors import check_choice
 
 SITE = "https://transformer-unmasked.github.io/unmasked/book/"  # where the blocks lead
 WORDS = (
-    "The Transformer from top to bottom. Left, the encoder: source words [B, S] become vectors, "
+    "The Transformer from top to bottom. Left, the encoder: source tokens [B, S] become vectors, "
     "get their positions added and pass N layers of self-attention under the padding mask and "
     "feed-forward, each with a residual and a norm; out comes the memory [B, S, D]. Right, the "
-    "decoder: target words [B, T] become vectors, get their positions and pass N layers of "
+    "decoder: target tokens [B, T] become vectors, get their positions and pass N layers of "
     "self-attention under the causal and the padding mask, cross-attention to the memory under the "
     "source's padding mask, and feed-forward; a last matrix makes logits [B, T, V]."
 )
@@ -77,8 +77,8 @@ def svg(pre: bool = False) -> str:
     memory, last = left_end + 58, right_end + 58
     parts = [
         *(label(x, 20, name, "title") for x, name in ((encoder, "encoder"), (decoder, "decoder"))),
-        *column(encoder, "source words", "[B, S]"),
-        *column(decoder, "target words", "[B, T]"),
+        *column(encoder, "source tokens", "[B, S]"),
+        *column(decoder, "target tokens", "[B, T]"),
         *left,
         *right,
         arrow(f"M{encoder} {left_end} V{memory - 2}", (encoder, memory)),
@@ -91,7 +91,7 @@ def svg(pre: bool = False) -> str:
         block(decoder, last, ("last matrix", "07_transformer"), EDGE),
         arrow(f"M{decoder} {last + 30} V{last + 56}", (decoder, last + 58)),
         label(decoder + 8, last + 48, "[B, T, V]", "shape"),
-        label(decoder, last + 76, "logits: a score for each next word"),
+        label(decoder, last + 76, "logits: a score for each possible next token"),
     ]
     said = escape(PRE_WORDS if pre else WORDS, quote=True)
     return (
@@ -106,7 +106,7 @@ def column(x: int, name: str, tokens: str) -> list[str]:
         label(x, 46, name),
         arrow(f"M{x} 52 V78", (x, 80)),
         label(x + 8, 70, tokens, "shape"),
-        block(x, 80, ("word vectors · √D", "07_transformer"), EDGE),
+        block(x, 80, ("embeddings · √D", "07_transformer"), EDGE),
         arrow(f"M{x} 110 V122", (x, 124)),
         block(x, 124, ("+ positions", "02_positional_encoding"), EDGE),
         arrow(f"M{x} 154 V{TOP - 2}", (x, TOP)),
@@ -147,7 +147,7 @@ def stack(
         f'<rect x="{x - HALF - 14}" y="176" width="{2 * HALF + GAP + 26}" height="{y - 160}" '
         f'fill="none" stroke-dasharray="2 3"/>'
     )
-    return [frame, *parts, label(x + HALF + 12, y + 10, "N ×", "title")], y, middles
+    return [frame, *parts, label(x + HALF + 18, y + 13, "N ×", "title")], y, middles
 
 
 def block(x: int, y: int, link: Link, colour: str, height: int = 30, opacity: float = 0.25) -> str:

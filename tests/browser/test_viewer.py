@@ -9,6 +9,8 @@ from unmasked.plots.viewer import attention_view
 from unmasked.transformer import AttentionMaps
 
 CHAPTER = "book/07_transformer"
+READ = ["▁zwei", "▁männer", "▁ko", "chen", "▁in", "▁einer", "▁großen", "▁küche", ".", "<eos>"]
+PRODUCED = ["<bos>", "▁two", "▁men", "▁cooking", "▁in", "▁a", "▁large", "▁kitchen", "."]
 DESK = pytest.mark.parametrize(("size", "theme"), [(SIZES["wide"], "light")])
 
 
@@ -26,13 +28,13 @@ def percents(view: Locator) -> list[int]:
 def test_pointing_at_a_word_shows_what_it_looks_at(visit: Visit):
     view = viewer(visit.open(CHAPTER))
     words = view.locator(".uv-queries button")
-    assert words.all_inner_texts() == ["<bos>", *"neddih"]
+    assert words.all_inner_texts() == PRODUCED
     first = percents(view)
     words.nth(5).hover()
     assert percents(view) != first
     assert abs(sum(percents(view)) - 100) <= 3
     said = view.locator(".uv-said").inner_text()
-    assert said.startswith("i looks at ")
+    assert said.startswith("▁a looks at ")
     assert f"{max(percents(view))} %" in said
     assert words.nth(5).get_attribute("aria-pressed") == "true"
 
@@ -45,8 +47,8 @@ def test_it_can_be_used_by_keyboard_alone(visit: Visit):
     for _ in range(3):  # layer, head, the first word
         page.keyboard.press("Tab")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "n"
-    assert view.locator(".uv-said").inner_text().startswith("n looks at ")
+    assert page.evaluate("document.activeElement.textContent") == "▁two"
+    assert view.locator(".uv-said").inner_text().startswith("▁two looks at ")
 
 
 @DESK
@@ -56,12 +58,13 @@ def test_kind_layer_and_head_can_be_chosen(visit: Visit):
     view.locator(".uv-queries button").nth(4).click()
     view.page.mouse.move(0, 0)
     seen = {tuple(percents(view))}
-    layer.select_option(index=1)
+    assert (layer.input_value(), head.input_value()) == ("1", "3")  # where the page opens it
+    layer.select_option(index=2)
     seen.add(tuple(percents(view)))
     head.select_option(label="mean")
     seen.add(tuple(percents(view)))
     kind.select_option(label="encoder: source looks at itself")
-    assert view.locator(".uv-queries button").all_inner_texts() == list("hidden")
+    assert view.locator(".uv-queries button").all_inner_texts() == READ
     kind.select_option(label="decoder: target looks back")
     assert percents(view)[0] == 100  # the first word can only look at itself
     assert len(seen) == 3
@@ -71,7 +74,10 @@ def test_kind_layer_and_head_can_be_chosen(visit: Visit):
 def test_all_heads_can_be_picked_from(visit: Visit):
     view = viewer(visit.open(CHAPTER))
     heads = view.locator(".uv-heads button")
-    assert heads.count() == 8
+    assert heads.count() == 16  # a row for each layer
+    rows = {heads.nth(i).bounding_box()["y"] for i in range(4)}
+    assert len(rows) == 1
+    assert heads.nth(4).bounding_box()["y"] > rows.pop()
     heads.nth(6).click()
     assert view.locator("select").nth(1).input_value() == "1"
     assert view.locator("select").nth(2).input_value() == "2"
@@ -88,7 +94,7 @@ def test_the_table_holds_the_same_numbers(visit: Visit):
     view.locator("summary", has_text="table").click()
     cells = view.locator("tbody tr").first.locator("td").all_inner_texts()
     assert [int(cell) for cell in cells] == percents(view)
-    assert view.locator("tbody th").all_inner_texts() == ["<bos>", *"neddih"]
+    assert view.locator("tbody th").all_inner_texts() == PRODUCED
 
 
 @pytest.mark.parametrize("size", [SIZES["narrow"]])
@@ -96,7 +102,7 @@ def test_it_works_by_touch_on_a_phone_in_both_themes(visit: Visit):
     page = visit.open(CHAPTER)
     view = viewer(page)
     view.locator(".uv-queries button").nth(3).click()
-    assert view.locator(".uv-said").inner_text().startswith("d looks at ")
+    assert view.locator(".uv-said").inner_text().startswith("▁cooking looks at ")
     view.locator("summary", has_text="table").click()
     assert faults_of_access(page, ".unmasked-view") == []
     assert overflow(page) <= 0
@@ -106,7 +112,7 @@ def test_it_works_by_touch_on_a_phone_in_both_themes(visit: Visit):
 def test_the_diagram_leads_to_the_chapters_of_this_very_site(visit: Visit):
     page = visit.open(CHAPTER)
     blocks = page.locator(".unmasked-diagram a")
-    assert blocks.count() == 19
+    assert blocks.count() == 26
     blocks.filter(has_text="feed-forward").first.click()
     page.wait_for_load_state()
     assert page.url == f"{visit.site}/book/04_feed_forward.html"

@@ -38,7 +38,7 @@ def step_mask(answer: Callable[[int, int], Tensor]) -> str | None:
 
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]])
-CASES = ((2, 0.3, 51, 5), (1, 0.7, 101, 8))  # <eos> before the end, and padding likely
+CASES = ((2, 0.3, 1, 5), (1, 0.7, 63, 8))  # <eos> before the end, and padding likely
 
 
 def cached(answer: Callable[[plain.Transformer, Tensor, int], Tensor]) -> str | None:
@@ -64,6 +64,7 @@ def talkative(layers: int, std: float, seed: int) -> plain.Transformer:
     """Random matrices so large that attention matters and one token seldom follows itself."""
     torch.manual_seed(seed)
     model = plain.Transformer(9, 9, 16, 2, layers, 32).eval()
+    torch.manual_seed(seed)  # whatever the constructor has drawn
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=std)

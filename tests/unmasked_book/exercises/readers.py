@@ -315,8 +315,9 @@ def encoded(model, source, mask):
 
 
 def generate(
-    model, source, n, *, moves=True, hidden=True, lowest=1, again=False, stop=False, whole=True
-):
+    model, source, n, *, moves=True, hidden=True, lowest=1, again=False, stop=False, whole=True,
+    kept="keys",
+):  # fmt: skip
     """With a cache; and what it is with a mistake, by name."""
     real = padding_mask(source) if hidden else torch.tensor(True)
     memory = encoded(model, source, real)
@@ -329,9 +330,16 @@ def generate(
         tokens = target if moves else target[:, -1:]
         x = model.embed(model.target_embedding, tokens)[:, -1:]
         for layer, seen, (k, v) in zip(model.decoder, past, made, strict=True):
-            a = layer.cross_attention
-            seen.append(layer.self_norm(x))
-            x = x + layer.self_attention(seen[-1], torch.cat(seen, 1), torch.tensor(True))
+            a, own, y = layer.cross_attention, layer.self_attention, layer.self_norm(x)
+            if kept == "vectors":  # keys and values are made again
+                seen.append(y)
+                x = x + own(y, torch.cat(seen, 1), torch.tensor(True))
+            else:
+                seen.append((own.split(own.key(y)), own.split(own.value(y))))
+                keys, values = (torch.cat(each, dim=2) for each in zip(*seen, strict=True))
+                weights = own.split(own.query(y)) @ keys.mT / math.sqrt(keys.shape[-1])
+                heads = weights.softmax(-1) @ values
+                x = x + own.output(heads.transpose(1, 2).flatten(2))
             y = layer.cross_norm(x)
             if again:
                 x = x + a(y, memory, real)
@@ -382,6 +390,7 @@ def with_option(**option):
 DECODER = [
     (uncached, "right tokens, but the feed-forward of layer 1 saw 15 positions where 5 are enough"),
     (decoded_again, "the feed-forward of layer 1 saw 15 positions where 5 are enough"),
+    (with_option(kept="vectors"), "self_attention.key of layer 1 saw 15 positions where 5 are"),
     (with_option(again=True), "cross_attention.key of layer 1 saw 30 positions where 5 are enough"),
     (encoded_twice, "the feed-forward of the encoder's layer 1 saw 10 positions where 5 are en"),
     (with_option(whole=False), "feed-forward of layer 1 saw 0 positions where 5 are needed"),

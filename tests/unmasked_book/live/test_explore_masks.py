@@ -60,9 +60,9 @@ def test_it_says_in_words_what_it_is():
     assert "“<bos> i want a beer”" in words
 
 
-@pytest.mark.parametrize("wrong", [[], list("abcdef"), "ich"])
+@pytest.mark.parametrize("wrong", [[], list("abcdefg"), "ich"])
 @pytest.mark.parametrize("argument", ["source", "target"])
 def test_a_sentence_is_a_short_list_of_tokens(argument, wrong):
     given = {"source": SOURCE, "target": TARGET, argument: wrong}
-    with pytest.raises(ValueError, match=f"^{argument}: expected a list of 1 to 5 tokens, got "):
+    with pytest.raises(ValueError, match=f"^{argument}: expected a list of 1 to 6 tokens, got "):
         explore_masks(**given)
