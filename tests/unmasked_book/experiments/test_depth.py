@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from unmasked_book.experiments import depth
-from unmasked_book.experiments.depth import KINDS, Kind, best, learn_to_mirror, stack
+from unmasked_book.experiments.depth import KINDS, SCALED, Kind, best, learn_to_mirror, stack
 from unmasked_book.records import recorded
 
 
@@ -27,6 +27,15 @@ def test_a_stack_is_of_its_kind(kind):
     expected = by_hand(encoder.layers[1], by_hand(encoder.layers[0], x, kind), kind)
     expected = F.layer_norm(expected, (16,)) if kind.norm == "pre" else expected
     assert torch.allclose(encoder(x), expected, atol=1e-5)
+
+
+def test_corrections_that_are_scaled_begin_smaller_by_the_root_of_their_number():
+    usual, scaled = (stack(8, kind, seed=3, d_model=16) for kind in (KINDS[0], SCALED[0]))
+    for name, parameter in usual.named_parameters():
+        smaller = name.endswith(("self_attention.output.weight", "feed_forward.contract.weight"))
+        expected = parameter / 4 if smaller else parameter  # √(2 · 8)
+        assert torch.allclose(scaled.get_parameter(name), expected)
+    assert str(SCALED[2]) == "no norm, residuals, scaled"
 
 
 def test_a_kind_says_what_it_is():

@@ -239,5 +239,7 @@ def test_before_relu_the_line_is_straight_and_after_it_bent():
 
 def test_the_planes_are_labelled():
     texts = [text.text for text in shapes(bent_plane(), "text")]
-    assert {"W₁, b₁", "ReLU", "answer 1, twice", "the cut h₁ − 2h₂ = ½", "(1, 0) twice"} <= set(texts)
+    assert {"W₁, b₁", "ReLU", "answer 1, twice", "the cut h₁ − 2h₂ = ½", "(1, 0) twice"} <= set(
+        texts
+    )
     assert texts.count("answer 0") == 2
