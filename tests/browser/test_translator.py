@@ -369,7 +369,8 @@ def test_a_second_model_that_cannot_be_loaded_leaves_the_first(visit: Visit):
     page.route("**/en-de.bin", lambda route: route.abort())
     other = box.get_by_role("radio", name=re.compile("English → German"))
     other.check()
-    expect(box.get_by_text("The other model could not be loaded")).to_be_visible()
+    refused = box.get_by_text("The other model could not be loaded")
+    expect(refused).to_be_visible(timeout=30_000)  # it tries again for some seconds
     expect(box.get_by_role("radio", name="German → English")).to_be_checked()
     expect(answers(box)).to_have_text(["a cat chases a woman."])
     page.unroute("**/en-de.bin")
