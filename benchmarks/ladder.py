@@ -1,44 +1,156 @@
-"""What each step of the recipe gives: English to German, trained shortly, one change at a time.
+"""What each part of the recipe gives: English to German, trained shortly, one change at a time.
 
-Example: python benchmarks/ladder.py --folder runs/ladder
+Example: python benchmarks/ladder.py --folder runs/ladder --processes 2
 
-Each rung keeps the changes of those below it. A rung whose folder has a model is not trained again.
+A rung with several rates is tried at each of them with the first seed; while the best, on the
+validation set, is the lowest or the highest, the next one is tried too. The other seeds run at
+the best. A rung without rates takes that of the rung it changes. The test set is not looked at.
+A run whose folder has a model is not trained again. Every run has one thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from translation import say, score
+from translation import pairs_of, say
+from unmasked.evaluation import bleu, chrf, paired_bootstrap
 from unmasked.training.machine import machine
 from unmasked.translator import CONFIG, Translator
 from unmasked_book.records import RECORDS
 
 PRESET = "multi30k-en-de"
-BEGIN = {
+SEEDS = (0, 1, 2)
+START = {
     "data.vocabulary": 8000,
     "model.d_ff": 256,
-    "model.norm": "post",
-    "training.steps": 1500,
+    "training.steps": 1000,
     "training.tokens": 2048,
-    "training.schedule": "paper",
-    "training.rate": "none",
-    "training.warmup": 400,
-    "training.precision": "float32",
+    "training.warmup": 300,
+    "training.both_ways": 0.0,
 }
-RUNGS: dict[str, dict[str, Any]] = {
-    "the paper's norm and schedule, 8,000 subwords": {},
-    "bfloat16": {"training.precision": "bfloat16"},
-    "pre-norm": {"model.norm": "pre"},
-    "a rate that stays and cools down": {"training.schedule": "trapezoid", "training.rate": 4e-3},
-    "4,000 subwords": {"data.vocabulary": 4000},
-    "a feed-forward layer twice as wide": {"model.d_ff": 512},
-}
+
+
+class Rung(NamedTuple):
+    name: str
+    below: str | None  # the rung that it changes and is compared with
+    change: dict[str, Any]
+    rates: tuple[float, ...] = ()
+
+
+POST, PRE, COOL, WIDE = "post-norm", "pre-norm", "trapezoid", "a wider feed-forward layer"
+RATES = (0.0005, 0.001, 0.002, 0.004)
+RUNGS = (
+    Rung(POST, None, {"model.norm": "post", "training.schedule": "paper"}, RATES),
+    Rung(PRE, POST, {"model.norm": "pre"}, tuple(2 * rate for rate in RATES)),
+    Rung(COOL, PRE, {"training.schedule": "trapezoid"}, tuple(2 * rate for rate in RATES)),
+    Rung(WIDE, COOL, {"model.d_ff": 512}),
+    Rung("4,000 subwords", WIDE, {"data.vocabulary": 4000}),
+    Rung("both directions", WIDE, {"training.both_ways": 0.4}),
+)
+
+
+class Run(NamedTuple):
+    rung: int
+    rate: float
+    seed: int
+
+
+class Ladder:
+    def __init__(self, folder: Path, processes: int) -> None:
+        self.folder = folder
+        self.pool = ThreadPoolExecutor(processes)
+        self.found: dict[Run, dict[str, Any]] = {}
+
+    def climb(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        chosen: dict[str, float] = {}
+        for number, rung in enumerate(RUNGS):
+            rate = self.best_rate(number) if rung.rates else chosen[rung.below or ""]
+            chosen[rung.name] = rate
+            self.run(Run(number, rate, seed) for seed in SEEDS)
+        for number, rung in enumerate(RUNGS):
+            runs = [Run(number, chosen[rung.name], seed) for seed in SEEDS]
+            below = next((i for i, other in enumerate(RUNGS) if other.name == rung.below), None)
+            rows.append({
+                "name": rung.name,
+                "below": rung.below,
+                "set": self.settings(number),
+                "parameters": self.found[runs[0]]["parameters"],
+                "rate": chosen[rung.name],
+                "rates": {f"{run.rate}": found["bleu"] for run, found in sorted(self.found.items())
+                          if run.rung == number and run.seed == SEEDS[0]},
+                "bleu": [self.found[run]["bleu"] for run in runs],
+                "chrf": [self.found[run]["chrf"] for run in runs],
+                "seconds": [self.found[run]["seconds"] for run in runs],
+                "p": [] if below is None else [self.compare(below, chosen, run) for run in runs],
+            })  # fmt: skip
+        return rows
+
+    def best_rate(self, number: int) -> float:
+        rates = list(RUNGS[number].rates)
+        while True:
+            self.run(Run(number, rate, SEEDS[0]) for rate in rates)
+            best = max(rates, key=lambda rate: self.found[Run(number, rate, SEEDS[0])]["bleu"])
+            if best == min(rates):
+                rates.insert(0, best / 2)
+            elif best == max(rates):
+                rates.append(best * 2)
+            else:
+                return best
+
+    def run(self, runs: Iterable[Run]) -> None:
+        missing = [run for run in runs if run not in self.found]
+        for run, found in zip(missing, self.pool.map(self.trained, missing), strict=True):
+            self.found[run] = found
+
+    def settings(self, number: int) -> dict[str, Any]:
+        rung = RUNGS[number]
+        below = next((i for i, other in enumerate(RUNGS) if other.name == rung.below), None)
+        return (dict(START) if below is None else self.settings(below)) | rung.change
+
+    def trained(self, run: Run) -> dict[str, Any]:
+        """A run's scores on the validation set, greedy; it is kept beside its model."""
+        folder = self.folder / f"{run.rung}-{run.rate}-{run.seed}"
+        if (scores := folder / "scores.json").exists():
+            return dict(json.loads(scores.read_text("utf-8")))
+        options = self.settings(run.rung) | {"training.rate": run.rate, "training.seed": run.seed}
+        words = ["train", "--preset", PRESET, "--out", str(folder), "--quiet", "--resume"]
+        for key, value in options.items():
+            words += ["--set", f"{key}={value}"]
+        one = os.environ | {"OMP_NUM_THREADS": "1"}
+        if not (folder / CONFIG).exists():
+            say(f"training {RUNGS[run.rung].name}, rate {run.rate}, seed {run.seed}")
+            subprocess.run([sys.executable, "-m", "unmasked", *words], check=True, env=one,
+                           stdout=subprocess.DEVNULL)  # fmt: skip
+        translator = Translator.load(folder)
+        source, target = zip(*pairs_of(translator, "val"), strict=True)
+        written = translator.translate(source)
+        rows = (folder / "history.csv").read_text("utf-8").splitlines()
+        found = {
+            "bleu": round(bleu(written, target).score, 2),
+            "chrf": round(chrf(written, target).score, 2),
+            "parameters": translator.model.count_parameters(),
+            "seconds": round(float(rows[-1].split(",")[rows[0].split(",").index("seconds")])),
+            "written": written,
+        }
+        say(f"{RUNGS[run.rung].name}, rate {run.rate}, seed {run.seed}: BLEU {found['bleu']}")
+        scores.write_text(json.dumps(found), "utf-8")
+        return found
+
+    def compare(self, below: int, chosen: dict[str, float], run: Run) -> float:
+        """The paired bootstrap's p, against the rung below with the same seed."""
+        other = self.found[Run(below, chosen[RUNGS[below].name], run.seed)]
+        translator = Translator.load(self.folder / f"{run.rung}-{run.rate}-{run.seed}")
+        _, target = zip(*pairs_of(translator, "val"), strict=True)
+        return round(paired_bootstrap(other["written"], self.found[run]["written"], target).p, 4)
 
 
 def main() -> None:
@@ -46,35 +158,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--folder", type=Path, required=True, help="for the trained models")
-    folder = parser.parse_args().folder
-    changes, rungs = dict(BEGIN), []
-    for number, (name, change) in enumerate(RUNGS.items()):
-        changes |= change
-        say(f"[{number + 1}/{len(RUNGS)}] {name}")
-        rungs.append({"name": name, **climb(folder / str(number), changes)})
-        result = {
-            "machine": {
-                **machine(),
-                "command": " ".join(["python", "benchmarks/ladder.py", *sys.argv[1:]]),
-            },
-            "preset": PRESET,
-            "rungs": rungs,
-        }
-        (RECORDS / "multi30k-ladder.json").write_text(json.dumps(result, indent=1) + "\n")
-
-
-def climb(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
-    words = ["train", "--preset", PRESET, "--out", str(folder), "--checkpoint-every", "100000"]
-    for key, value in changes.items():
-        words += ["--set", f"{key}={value}"]
-    if not (folder / CONFIG).exists():
-        subprocess.run([sys.executable, "-m", "unmasked", *words], check=True)
-    translator = Translator.load(folder)
-    rows = (folder / "history.csv").read_text().splitlines()
-    seconds = float(rows[-1].split(",")[rows[0].split(",").index("seconds")])
-    scores = {split: score(translator, split)["bleu"] for split in ("val", "test_2016_flickr")}
-    parameters = translator.model.count_parameters()
-    return {"set": dict(changes), "seconds": seconds, "parameters": parameters, "scores": scores}
+    parser.add_argument("--processes", type=int, default=1, help="runs side by side (1)")
+    options = parser.parse_args()
+    rungs = Ladder(options.folder, options.processes).climb()
+    command = " ".join(["python", "benchmarks/ladder.py", *sys.argv[1:]])
+    result = {
+        "machine": {**machine("cpu"), "threads": 1, "command": command},
+        "preset": PRESET,
+        "seeds": list(SEEDS),
+        "rungs": rungs,
+    }
+    path = RECORDS / "multi30k-ladder.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    say(f"{len(rungs)} rungs are in {path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How good a translator is: cross-entropy, whole sentences, BLEU, and where it looks."""
+"""How good a translator is: cross-entropy, whole sentences, BLEU and chrF, and where it looks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Correct:
         return self.right / self.count if self.count else math.nan
 
     def __str__(self) -> str:
-        return f"{self.right} of {self.count}, {100 * self.share:.1f} %"
+        return f"{self.right} of {self.count}, {100 * self.share:.1f}%"
 
 
 def with_known_words(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
@@ -95,7 +95,7 @@ def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: in
     return Correct(right, count)
 
 
-class Bleu(NamedTuple):
+class Score(NamedTuple):
     score: float
     signature: str  # version, tokeniser, case: what two scores must share to be compared
     interval: float | None = None  # ± so much, were the sentences drawn again: in 95 of 100 draws
@@ -104,26 +104,63 @@ class Bleu(NamedTuple):
         return f"{self.score:.2f}"
 
 
-def bleu(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Bleu:
+def bleu(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Score:
     """Of whole texts, one reference a sentence; upper and lower case count as the same.
 
     With `draws`, such as 1000, the sentences are drawn again so often (bootstrap), for an interval.
     """
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-    except ImportError:
-        fix = 'install it with pip install "unmasked[text]"'
-        raise invalid("bleu", "the package sacrebleu", "none", fix) from None
-    if len(written) != len(references) or not written:
-        got = f"{len(written)} and {len(references)}"
-        raise invalid("written", "as many translations as references", got, "leave none out")
-    metric = BLEU(lowercase=True)
+    return corpus_score("bleu", written, references, draws)
+
+
+def chrf(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Score:
+    """Like `bleu`, of runs of up to six letters instead of words: parts of words count."""
+    return corpus_score("chrf", written, references, draws)
+
+
+def corpus_score(name: str, written: Sequence[str], references: Sequence[str], draws: int) -> Score:
+    metric = metrics_of(written, references)[name]
     texts = list(written), [list(references)]
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
     if not draws:
-        return Bleu(score, signature)
+        return Score(score, signature)
     check_at_least("draws", draws, 2)
-    return Bleu(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)
+    return Score(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)
+
+
+class Paired(NamedTuple):
+    difference: float  # of the second's BLEU to the first's
+    p: float  # how often chance alone would make one as large
+
+    def __str__(self) -> str:
+        return f"{self.difference:+.2f} (p = {self.p:.3f})"
+
+
+def paired_bootstrap(
+    first: Sequence[str], second: Sequence[str], references: Sequence[str], *, draws: int = 1000
+) -> Paired:
+    """The difference in BLEU of two systems on the same sentences, drawn again for both at once."""
+    metrics = {"BLEU": metrics_of(first, references)["bleu"]}
+    metrics_of(second, references)  # as many
+    check_at_least("draws", draws, 2)
+    from sacrebleu.significance import PairedTest
+
+    systems: Any = [("first", list(first)), ("second", list(second))]
+    test = PairedTest(systems, metrics, [list(references)], test_type="bs", n_samples=draws)
+    results: Any = test()[1]["BLEU"]
+    return Paired(results[1].score - results[0].score, results[1].p_value)
+
+
+def metrics_of(written: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError:
+        fix = 'install it with pip install "unmasked[text]"'
+        raise invalid("scores", "the package sacrebleu", "none", fix) from None
+    if len(written) != len(references) or not written:
+        got = f"{len(written)} and {len(references)}"
+        raise invalid("written", "as many translations as references", got, "leave none out")
+    return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
 
 
 BATCH = 128  # pairs whose maps are in memory at once

@@ -147,7 +147,7 @@ def stack(
         f'<rect x="{x - HALF - 14}" y="176" width="{2 * HALF + GAP + 26}" height="{y - 160}" '
         f'fill="none" stroke-dasharray="2 3"/>'
     )
-    return [frame, *parts, label(x + HALF + 18, y + 13, "N ×", "title")], y, middles
+    return [frame, *parts, label(x + HALF + 26, y + 13, "N ×", "title")], y, middles
 
 
 def block(x: int, y: int, link: Link, colour: str, height: int = 30, opacity: float = 0.25) -> str:

@@ -35,7 +35,7 @@ def test_pointing_at_a_word_shows_what_it_looks_at(visit: Visit):
     assert abs(sum(percents(view)) - 100) <= 3
     said = view.locator(".uv-said").inner_text()
     assert said.startswith("▁a looks at ")
-    assert f"{max(percents(view))} %" in said
+    assert f"{max(percents(view))}%" in said
     assert words.nth(5).get_attribute("aria-pressed") == "true"
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 from helpers import difference, small_config
 from unmasked import Transformer, evaluation
@@ -16,9 +16,11 @@ from unmasked.evaluation import (
     Correct,
     alignment_agreement,
     bleu,
+    chrf,
     cross_maps,
     exact,
     mean_cross_entropy,
+    paired_bootstrap,
     with_known_words,
 )
 from unmasked.translator import Translator
@@ -62,10 +64,10 @@ def test_exact_counts_whole_sentences_of_each_construction_and_of_all():
 
 
 def test_a_score_is_a_count_and_a_share():
-    assert str(Correct(2, 3)) == "2 of 3, 66.7 %"
+    assert str(Correct(2, 3)) == "2 of 3, 66.7%"
     assert Correct(3, 4).share == 0.75
     assert math.isnan(Correct(0, 0).share)
-    assert str(Correct(0, 0)) == "0 of 0, nan %"
+    assert str(Correct(0, 0)) == "0 of 0, nan%"
 
 
 def test_pairs_with_an_unknown_word_on_either_side_are_found():
@@ -122,6 +124,45 @@ def test_the_interval_is_that_of_sentences_drawn_again():
     assert bleu(written, wanted).interval is None
     with pytest.raises(ValueError, match=r"^draws: "):
         bleu(written, wanted, draws=1)
+
+
+def test_chrf_counts_runs_of_letters():
+    found = chrf(WRITTEN, WANTED, draws=50)
+    assert found.score == CHRF(lowercase=True).corpus_score(WRITTEN, [WANTED]).score
+    assert found.interval > 0
+    assert "nc:6" in found.signature
+    near, far = (chrf([word], ["translations"]).score for word in ("translation", "dog"))
+    assert near > 50 > far
+
+
+# --- Two systems on the same sentences ----------------------------------------------------------
+
+BETTER = ["a dog runs over the green meadow .", "two women drink tea in a garden"]
+
+
+def test_a_clear_difference_is_not_chance_and_an_unclear_one_may_be():
+    clear = paired_bootstrap(WRITTEN * 20, BETTER * 20, WANTED * 20, draws=300)
+    gain = bleu(BETTER * 20, WANTED * 20).score - bleu(WRITTEN * 20, WANTED * 20).score
+    assert clear.difference == pytest.approx(gain)
+    assert clear.p < 0.01
+    mixed = [*BETTER, WRITTEN[0], "two women drink"], [*WRITTEN, BETTER[0], WRITTEN[1]]
+    unclear = paired_bootstrap(*mixed, WANTED * 2, draws=300)
+    assert unclear.p > 0.05
+    assert str(clear) == f"{clear.difference:+.2f} (p = {clear.p:.3f})"
+
+
+def test_the_same_draws_each_time_and_the_order_only_turns_the_sign():
+    once = paired_bootstrap(WRITTEN * 9, BETTER * 9, WANTED * 9, draws=100)
+    assert once == paired_bootstrap(WRITTEN * 9, BETTER * 9, WANTED * 9, draws=100)
+    back = paired_bootstrap(BETTER * 9, WRITTEN * 9, WANTED * 9, draws=100)
+    assert back.difference == pytest.approx(-once.difference)
+
+
+def test_paired_systems_have_the_same_sentences():
+    with pytest.raises(ValueError, match=r"^written: expected as many translations"):
+        paired_bootstrap(WRITTEN, BETTER[:1], WANTED)
+    with pytest.raises(ValueError, match=r"^draws: "):
+        paired_bootstrap(WRITTEN, BETTER, WANTED, draws=1)
 
 
 @pytest.mark.parametrize(("written", "wanted"), [([], []), (WRITTEN, WANTED[:1])])

@@ -8,7 +8,7 @@ from typing import Any
 from ..data.multi30k import SPLITS, multi30k
 from ..data.sources import directed, phrasebook_test
 from ..errors import check_at_least, invalid
-from ..evaluation import alignment_agreement, bleu, exact, with_known_words
+from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_words
 from ..translator import Translator, load
 from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
@@ -64,7 +64,7 @@ def known_combinations(translator: Translator, options: Any) -> None:
 
 
 def captions(translator: Translator, test: str, languages: tuple[str, str], options: Any) -> None:
-    """BLEU on one of Multi30k's splits, beside what was published for these weights."""
+    """BLEU and chrF on one of Multi30k's splits, beside what was published for these weights."""
     pairs = directed(multi30k(test), *languages)[: options.sentences]
     published = translator.about.get("scores", {}).get(test, {})
     for size in [options.beam] if options.beam else [1, 5]:
@@ -76,5 +76,5 @@ def captions(translator: Translator, test: str, languages: tuple[str, str], opti
         name = "greedy" if size == 1 else f"beam {size}"
         same = name in published and penalty is None and not options.sentences
         known = f", published {published[name]:.2f}" if same else ""
-        print(f"{name:7} BLEU {found}{known}")
+        print(f"{name:7} BLEU {found}{known}; chrF {chrf(written, target)}")
     print(f"{test}, {len(pairs):,} sentences; {found.signature}")

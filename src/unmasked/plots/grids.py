@@ -269,7 +269,7 @@ def batches(batches: Mapping[str, Tensor]) -> Picture:
         figure, axes = panels(1, len(batches), 2.6)
         for (title, tokens), axis in zip(batches.items(), axes[0], strict=True):
             real = matrix(title, tokens) != PADDING
-            share = f"{100 * (1 - real.mean()):.0f} % padding"
+            share = f"{100 * (1 - real.mean()):.0f}% padding"
             colormap = ListedColormap(list(KINDS.values()))
             axis.pcolormesh(~real, cmap=colormap, edgecolor="white", linewidth=0.4, vmin=0, vmax=1)
             axis.invert_yaxis()

@@ -15,7 +15,7 @@ from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, pan
 
 # --- Intervals --------------------------------------------------------------------------------
 
-# Student's t for 95 %, by the number of values: where 19 of 20 intervals hold the true mean,
+# Student's t for 95%, by the number of values: where 19 of 20 intervals hold the true mean,
 # if the values are spread about it like a normal distribution.
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """The mean of 2 to 10 runs, with its 95 % interval."""
+    """The mean of 2 to 10 runs, with its 95% interval."""
     if len(values) not in T:
         fix = "repeat the run with other seeds"
         raise invalid("values", f"{min(T)} to {max(T)} of them", len(values), fix)
@@ -89,7 +89,7 @@ def intervals(
     log_y: bool = False,
     height: float = 2.9,
 ) -> Picture:
-    """Panels side by side, each with lines over the same places; bars show 95 % intervals."""
+    """Panels side by side, each with lines over the same places; bars show 95% intervals."""
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
         figure, [axes] = panels(1, len(titled), height)
@@ -117,5 +117,5 @@ def intervals(
         axes[0].set_ylabel(ylabel)
         handles = axes[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=min(4, len(handles[0])))
-    heading = f"{ylabel} over {xlabel}, means of several runs with 95 % intervals"
+    heading = f"{ylabel} over {xlabel}, means of several runs with 95% intervals"
     return Picture(figure, f"{heading}. {'; '.join(words)}.")

@@ -1,6 +1,6 @@
 """What the measurements say of each claim: worked out from them, and not written by hand.
 
-A difference counts if its 95 % interval, over the seeds, leaves out zero.
+A difference counts if its 95% interval, over the seeds, leaves out zero.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def copying(rows: Rows) -> Verdict:
     n = options(rows, "letters")[-1]
     alone, attending, transformer = (trials(rows, "right", letters=n, model=m) for m in COPIERS)
     means = [100 * fmean(right) for right in (alone, attending, transformer)]
-    shares = [f"{mean:.0f} %" for mean in means]
+    shares = [f"{mean:.0f}%" for mean in means]
     reason = f"at {n} letters the LSTM has {shares[0]} right, with attention {shares[1]}, "
     reason += f"the Transformer {shares[2]}"
     if not above(transformer, alone):
@@ -127,9 +127,9 @@ def beyond(rows: Rows) -> Verdict:
     first = longer[0]
     shares = [100 * fmean(found[kind][first]) for kind in ("sinusoidal", "learned")]
     reason = (
-        f"at {lengths[first]} letters, where {LONGEST} were trained, {shares[0]:.0f} % are right "
+        f"at {lengths[first]} letters, where {LONGEST} were trained, {shares[0]:.0f}% are right "
     )
-    reason += f"with sinusoids and {shares[1]:.0f} % with a table"
+    reason += f"with sinusoids and {shares[1]:.0f}% with a table"
     if not reach:
         return Verdict(NO, reason)
     if len(reach) == len(longer):

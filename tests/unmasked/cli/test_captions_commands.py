@@ -140,7 +140,7 @@ def test_evaluating_prints_both_searches_and_the_signature(tmp_path, call):
     source, target = zip(*directed(fake("test_2016_flickr"), "en", "de"), strict=True)
     expected = [bleu(made.translate(source, beam_size=size), target) for size in (1, 5)]
     out = call("evaluate", "--model", tmp_path / "run")
-    assert re.findall(r"^(greedy|beam 5) +BLEU (\S+)$", out, re.MULTILINE) == [
+    assert re.findall(r"^(greedy|beam 5) +BLEU (\S+); chrF \d+\.\d\d$", out, re.MULTILINE) == [
         ("greedy", str(expected[0])), ("beam 5", str(expected[1])),
     ]  # fmt: skip
     assert f"test_2016_flickr, 10 sentences; {expected[0].signature}" in out
@@ -150,7 +150,7 @@ def test_one_search_some_sentences_and_another_set(tmp_path, call):
     train(call, tmp_path / "run")
     words = ["--test", "val", "--beam", 3, "--length-penalty", 1.5, "--sentences", 4]
     out = call("evaluate", "--model", tmp_path / "run", *words)
-    assert re.match(r"beam 3 +BLEU \d+\.\d\d\nval, 4 sentences; ", out)
+    assert re.match(r"beam 3 +BLEU \d+\.\d\d; chrF \d+\.\d\d\nval, 4 sentences; ", out)
 
 
 def test_the_published_score_stands_beside_the_one_that_was_found(tmp_path, call):
@@ -159,8 +159,8 @@ def test_the_published_score_stands_beside_the_one_that_was_found(tmp_path, call
     made.about["scores"] = {"val": {"greedy": 12.34}}
     made.save(tmp_path / "run")
     out = call("evaluate", "--model", tmp_path / "run", "--test", "val")
-    assert re.search(r"^greedy +BLEU \S+, published 12.34$", out, re.MULTILINE)
-    assert re.search(r"^beam 5 +BLEU \S+$", out, re.MULTILINE)
+    assert re.search(r"^greedy +BLEU \S+, published 12.34; chrF \d+\.\d\d$", out, re.MULTILINE)
+    assert re.search(r"^beam 5 +BLEU \S+; chrF \S+$", out, re.MULTILINE)
     few = call("evaluate", "--model", tmp_path / "run", "--test", "val", "--sentences", 3)
     assert "published" not in few  # it is of all sentences
 

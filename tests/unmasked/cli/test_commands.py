@@ -418,7 +418,7 @@ def test_a_model_without_mistakes_has_them_all(command, tmp_path, monkeypatch):
     monkeypatch.setattr(Translator, "translate", perfect)
     found = command("evaluate", "--model", tmp_path, "--sentences", 20, "--beam", 4)
     assert found.out.startswith("translated without a mistake:\n")
-    assert "  all            20 of 20, 100.0 %\n" in found.out
+    assert "  all            20 of 20, 100.0%\n" in found.out
     assert given["beam_size"] == 4
 
 

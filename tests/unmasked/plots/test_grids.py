@@ -172,9 +172,9 @@ def test_batches_show_words_and_padding():
     first, second = picture.figure.axes
     [mesh] = first.collections
     assert mesh.get_array().astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0]]
-    assert (first.get_title(), first.get_xlabel()) == ("a", "25 % padding")
-    assert (second.get_title(), second.get_xlabel()) == ("b", "0 % padding")
-    assert "a: 2 sentences in 4 places, 25 % padding; b: 3 sentences in 2 places" in picture.words
+    assert (first.get_title(), first.get_xlabel()) == ("a", "25% padding")
+    assert (second.get_title(), second.get_xlabel()) == ("b", "0% padding")
+    assert "a: 2 sentences in 4 places, 25% padding; b: 3 sentences in 2 places" in picture.words
     assert first.yaxis_inverted()
 
 

@@ -12,7 +12,7 @@ export function drawAttention(parent, { rows, queries, keys, selected, title }) 
   const said = rows.map((row, query) => {
     const key = row.indexOf(Math.max(...row));
     if (!row[key]) return `${queries[query]} reads nothing`;
-    return `${queries[query]} reads ${keys[key]} ${Math.round(100 * row[key])} %`;
+    return `${queries[query]} reads ${keys[key]} ${Math.round(100 * row[key])}%`;
   });
   const box = make("div", parent, undefined, {
     class: "unmasked-scroll",
@@ -49,7 +49,7 @@ export function drawAttention(parent, { rows, queries, keys, selected, title }) 
         fill: "rgb(64,150,220)",
         "fill-opacity": (0.06 + 0.94 * weight).toFixed(3),
       });
-      make("title", cell, `${queries[query]} reads ${keys[key]}: ${(100 * weight).toFixed(0)} %`);
+      make("title", cell, `${queries[query]} reads ${keys[key]}: ${(100 * weight).toFixed(0)}%`);
     });
     if (query === selected) {
       make("rect", svg, undefined, {

@@ -561,5 +561,5 @@ function plainWord(token) {
 }
 
 function percent(chance) {
-  return chance >= 0.0995 ? `${Math.round(100 * chance)} %` : `${(100 * chance).toFixed(1)} %`;
+  return chance >= 0.0995 ? `${Math.round(100 * chance)}%` : `${(100 * chance).toFixed(1)}%`;
 }
