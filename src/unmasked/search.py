@@ -1,9 +1,9 @@
-"""Finding a good translation: the likeliest token each time, or several hypotheses side by side."""
+"""Generating translations: the likeliest token each time, a beam of hypotheses, or by chance."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
@@ -38,29 +38,69 @@ def greedy(
     The result has no BOS; each row ends with its EOS and then padding. Without `max_new_tokens`
     each sentence gets at most its source's length and fifty more.
     """
-    limits = limits_of(model, source, max_new_tokens)
-    limit = int(limits.max())
-    with evaluating(model):
-        steps = steps_of(model, source, 1, limit, use_cache=use_cache)
-        written = torch.full((len(source), limit), PADDING, device=source.device)
-        rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
-        tokens = torch.full((len(source), 1), bos, device=source.device)
-        parents = torch.zeros_like(tokens)
-        going = torch.ones_like(rows, dtype=torch.bool)
-        time = 0
-        while True:
-            logits = without_padding(steps.step(tokens, parents))
-            tokens = logits.max(-1).indices  # argmax, but vectorised
-            written[rows, time] = tokens[:, 0]
-            time += 1
-            going &= (tokens[:, 0] != eos) & (time < limits[rows])
-            if not going.any():
-                break
-            if drop_finished and worth_dropping(going):
-                steps.keep(going)
-                rows, tokens, parents, going = (x[going] for x in (rows, tokens, parents, going))
-    beyond = torch.arange(limit, device=source.device) >= limits[:, None]
-    return trim(clear_after(written, eos).masked_fill(beyond, PADDING))
+
+    def likeliest(logits: Tensor, _rows: Tensor, _time: int) -> Tensor:
+        return logits.max(-1).indices  # argmax, but vectorised
+
+    return one_by_one(
+        model,
+        source,
+        limits_of(model, source, max_new_tokens),
+        likeliest,
+        bos=bos,
+        eos=eos,
+        use_cache=use_cache,
+        drop_finished=drop_finished,
+    )
+
+
+class Samples(NamedTuple):
+    """Translations of each sentence, drawn independently of each other."""
+
+    tokens: Tensor  # [B, n, T], without the BOS, with the EOS, then padding
+    log_probs: Tensor  # [B, n]: of the tokens under the model itself, whatever they were drawn from
+
+
+@checked(contracts.sample)
+def sample(
+    model: Transformer,
+    source: Tensor,
+    n_samples: int = 1,
+    max_new_tokens: int | None = None,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    generator: torch.Generator | None = None,
+    bos: int = BOS,
+    eos: int = EOS,
+    use_cache: bool = True,
+) -> Samples:
+    """Draws each token from the model's distribution: source [B, S] → Samples.
+
+    A temperature below 1 favours likely tokens, one above 1 evens them out. Then only the `top_k`
+    likeliest stay, and of those the likeliest that together have a probability of `top_p`.
+
+    The random numbers come from the generator, or else from PyTorch's own. They are the same on
+    every device, with and without the cache.
+    """
+    limits = limits_of(model, source, max_new_tokens).repeat_interleave(n_samples, dim=0)
+    source = source.repeat_interleave(n_samples, dim=0)
+    chances = torch.rand(int(limits.max()), len(source), generator=generator).to(source.device)
+    log_probs = torch.zeros_like(chances)
+
+    def by_chance(logits: Tensor, rows: Tensor, time: int) -> Tensor:
+        tokens = draw(logits / temperature, chances[time, rows, None], top_k, top_p)
+        log_probs[time, rows] = (
+            logits.float().log_softmax(-1).gather(-1, tokens[..., None])[:, 0, 0]
+        )
+        return tokens
+
+    tokens = one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
+    log_probs = log_probs.t()[:, : tokens.shape[1]].masked_fill(tokens == PADDING, 0.0)
+    return Samples(
+        tokens.view(-1, n_samples, tokens.shape[1]), log_probs.sum(1).view(-1, n_samples)
+    )
 
 
 class Hypotheses(NamedTuple):
@@ -132,6 +172,60 @@ def written_maps(
     with evaluating(model):
         _, maps = model(source, target, need_weights=True)
     return AttentionMaps(*([weights.clone() for weights in part] for part in maps))
+
+
+# --- One token after the other ------------------------------------------------------------------
+
+
+def one_by_one(
+    model: Transformer,
+    source: Tensor,
+    limits: Tensor,
+    choose: Callable[[Tensor, Tensor, int], Tensor],
+    *,
+    bos: int,
+    eos: int,
+    use_cache: bool,
+    drop_finished: bool = True,
+) -> Tensor:
+    """One translation of each sentence: `choose` takes logits [B, 1, V], which rows and time."""
+    limit = int(limits.max())
+    with evaluating(model):
+        steps = steps_of(model, source, 1, limit, use_cache=use_cache)
+        written = torch.full((len(source), limit), PADDING, device=source.device)
+        rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
+        tokens = torch.full((len(source), 1), bos, device=source.device)
+        parents = torch.zeros_like(tokens)
+        going = torch.ones_like(rows, dtype=torch.bool)
+        time = 0
+        while True:
+            tokens = choose(without_padding(steps.step(tokens, parents)), rows, time)
+            written[rows, time] = tokens[:, 0]
+            time += 1
+            going &= (tokens[:, 0] != eos) & (time < limits[rows])
+            if not going.any():
+                break
+            if drop_finished and worth_dropping(going):
+                steps.keep(going)
+                rows, tokens, parents, going = (x[going] for x in (rows, tokens, parents, going))
+    beyond = torch.arange(limit, device=source.device) >= limits[:, None]
+    return trim(clear_after(written, eos).masked_fill(beyond, PADDING))
+
+
+def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
+    """A token by chance, out of the `top_k` likeliest, or the likeliest with `top_p` together.
+
+    The chances are uniform, from 0 to 1. [..., V], [...] → [...].
+    """
+    probabilities, tokens = logits.float().softmax(-1).sort(dim=-1, descending=True, stable=True)
+    if top_k is not None:
+        probabilities[..., top_k:] = 0.0
+    sums = probabilities.cumsum(-1)
+    probabilities[sums - probabilities >= top_p * sums[..., -1:]] = 0.0
+    sums = probabilities.cumsum(-1)
+    place = torch.searchsorted(sums, chances[..., None] * sums[..., -1:], right=True)
+    last = (probabilities > 0).sum(-1, keepdim=True) - 1  # rounding must not go beyond it
+    return tokens.gather(-1, torch.minimum(place, last))[..., 0]
 
 
 # --- Steps ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -25,7 +25,7 @@ from .data.corpus import Corpus, pad
 from .data.sources import languages
 from .data.vocabulary import Subwords, Vocabulary, Words
 from .errors import check_at_least, check_type, invalid
-from .search import beam, greedy
+from .search import beam, greedy, sample
 from .storage import (
     digest,
     read_tensors,
@@ -94,30 +94,70 @@ class Translator:
         Sentences of a length go together, the longest first. `progress` is for a terminal. Without
         a `length_penalty` it is the one that was chosen for these weights, or else the paper's 0.6.
         """
+        check_at_least("beam_size", beam_size, 1)
+        if length_penalty is None:
+            length_penalty = self.about.get("length_penalty", 0.6)
+
+        def search(source: Tensor) -> Tensor:
+            if beam_size == 1:
+                return greedy(self.model, source, max_new_tokens)[:, None]
+            options: Any = {"length_penalty": length_penalty}
+            return beam(self.model, source, beam_size, max_new_tokens, **options).tokens
+
+        found = self.in_batches(sentences, search, batch_size, progress)
+        return [texts[0] if texts else "" for texts in found]
+
+    def sample(
+        self,
+        sentences: Sequence[str],
+        n_samples: int = 1,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float = 1.0,
+        seed: int | None = None,
+        max_new_tokens: int | None = None,
+        batch_size: int = 128,
+        progress: bool = False,
+    ) -> list[list[str]]:
+        """Translations by chance, `n_samples` of each sentence; an empty sentence has none.
+
+        With a seed they are the same each time. See `search.sample` for the other options.
+        """
+        check_at_least("n_samples", n_samples, 1)
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+
+        def search(source: Tensor) -> Tensor:
+            chosen = n_samples, max_new_tokens
+            return sample(self.model, source, *chosen, **options, generator=generator).tokens
+
+        together = max(1, batch_size // n_samples)
+        return self.in_batches(sentences, search, together, progress)
+
+    def in_batches(
+        self,
+        sentences: Sequence[str],
+        search: Callable[[Tensor], Tensor],
+        batch_size: int,
+        progress: bool,
+    ) -> list[list[str]]:
+        """What a search finds for each sentence: source [B, S] → tokens [B, n, T]."""
         if isinstance(sentences, str):
             fix = "put it in a list, even if it is alone"
             raise invalid("sentences", "a list of sentences", "a single text", fix)
-        check_at_least("beam_size", beam_size, 1)
         check_at_least("batch_size", batch_size, 1)
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
         full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
         order = sorted(full, key=lambda number: -len(sources[number]))
-        written = [""] * len(sources)
-        if length_penalty is None:
-            length_penalty = self.about.get("length_penalty", 0.6)
+        written: list[list[str]] = [[] for _ in sources]
         hidden = {} if progress and sys.stderr.isatty() else {"disable": True}
         with tqdm(total=len(order), desc="translating", unit="sentence", **hidden) as bar:
             for start in range(0, len(order), batch_size):
                 numbers = order[start : start + batch_size]
-                source = pad([sources[number] for number in numbers]).to(self.device)
-                if beam_size == 1:
-                    best = greedy(self.model, source, max_new_tokens)
-                else:
-                    options: Any = {"length_penalty": length_penalty}
-                    found = beam(self.model, source, beam_size, max_new_tokens, **options)
-                    best = found.tokens[:, 0]
-                for number, tokens in zip(numbers, best.tolist(), strict=True):
-                    written[number] = self.target.decode(tokens)
+                found = search(pad([sources[number] for number in numbers]).to(self.device))
+                for number, rows in zip(numbers, found.tolist(), strict=True):
+                    written[number] = [self.target.decode(tokens) for tokens in rows]
                 bar.update(len(numbers))
         return written
 

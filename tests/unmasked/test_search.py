@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import pytest
 import torch
@@ -29,7 +30,9 @@ from unmasked.search import (
     Cached,
     Recomputed,
     beam,
+    draw,
     greedy,
+    sample,
     steps_of,
     top_k,
     without_padding,
@@ -481,3 +484,143 @@ def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, length_penalt
             gaps = [a[0] - b[0] for a, b in itertools.pairwise(expected)]
             if min(gaps, default=1.0) > 1e-4:  # no ties
                 assert strip(tokens[real]) == [list(sentence) for _, sentence in expected]
+
+
+# --- Sampling ---------------------------------------------------------------------------------
+
+
+def seeded(number=0):
+    return torch.Generator().manual_seed(number)
+
+
+def frequencies(logits, options, draws=100_000):
+    chances = torch.rand(draws, generator=seeded())
+    tokens = draw(logits.expand(draws, -1), chances, **options)
+    return tokens.bincount(minlength=len(logits)) / draws
+
+
+LOGITS = torch.tensor([0.5, -1.0, 2.0, -math.inf, 1.5, 0.0, -3.0])
+
+
+def expected(kept):
+    """The probabilities of these tokens alone."""
+    chances = LOGITS.softmax(-1)
+    left_out = [token for token in range(len(LOGITS)) if token not in kept]
+    chances[left_out] = 0.0
+    return chances / chances.sum()
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({}, range(7)),
+        ({"top_k": 3}, (2, 4, 0)),
+        ({"top_k": 99}, range(7)),
+        ({"top_p": 0.7}, (2, 4)),  # 0.50, 0.30, 0.11, ...
+        ({"top_p": 0.85}, (2, 4, 0)),
+        ({"top_p": 1e-6}, (2,)),
+        ({"top_k": 2, "top_p": 0.9}, (2, 4)),  # of these two 0.62 and 0.38
+        ({"top_k": 2, "top_p": 0.6}, (2,)),
+    ],
+)
+def test_tokens_are_drawn_as_often_as_their_probabilities_say(options, kept):
+    found = frequencies(LOGITS, options)
+    assert (found - expected(kept)).abs().max() < 0.005
+    assert found[3] == 0
+
+
+def test_the_largest_chance_draws_a_token_that_can_be_drawn():
+    almost_one = torch.tensor([1 - 2**-24, 0.0])
+    logits = torch.full((2, 5000), -torch.inf).index_fill(1, torch.arange(3000), 0.0)
+    assert draw(logits, almost_one).max() < 3000
+    assert draw(logits, almost_one, top_k=7).max() < 7  # ties: the first ones
+
+
+def test_sentences_are_drawn_as_often_as_the_model_says():
+    model, source = untrained(), ragged([4])
+    model.generator.bias.data[EOS] += 5
+    found, log_probs = sample(model, source, 4000, 2, temperature=2.0, generator=seeded())
+    chances = {}
+    first = without_padding(model(source, torch.tensor([[BOS]]))[0, -1] / 2).softmax(-1)
+    for a, chance in enumerate(first.tolist()):
+        after = without_padding(model(source, torch.tensor([[BOS, a]]))[0, -1] / 2).softmax(-1)
+        chances |= {(a, b): chance * p for b, p in enumerate(after.tolist()) if a != EOS}
+    chances[EOS, PADDING] = first[EOS].item()
+    pairs = [tuple(row) for row in found[0].tolist()]
+    likely = sorted(chances, key=chances.get, reverse=True)[:20]
+    for pair in likely:
+        deviation = math.sqrt(chances[pair] * (1 - chances[pair]) / 4000)
+        assert abs(pairs.count(pair) / 4000 - chances[pair]) < 5 * deviation
+    # The log-probabilities are the model's own, without the temperature.
+    for pair, found_there in list(zip(pairs, log_probs[0].tolist(), strict=True))[:20]:
+        sentence = [token for token in pair if token != PADDING]
+        wanted = log_probability(model, source, sentence)
+        assert found_there == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("preset", MODELS)
+def test_the_same_seed_draws_the_same_with_and_without_the_cache(preset, device):
+    model, source = untrained(preset).to(device), ragged(LENGTHS).to(device)
+    options = {"temperature": 1.5, "top_k": 9}
+    once = sample(model, source, 3, 8, **options, generator=seeded())
+    again = sample(model, source, 3, 8, **options, generator=seeded(), use_cache=False)
+    assert once.tokens.shape == (5, 3, 8)
+    assert torch.equal(once.tokens, again.tokens)
+    assert difference(once.log_probs, again.log_probs) < 1e-6
+    other = sample(model, source, 3, 8, **options, generator=seeded(1))
+    assert not torch.equal(once.tokens, other.tokens)
+
+
+def test_what_is_drawn_does_not_depend_on_who_has_finished(monkeypatch):
+    model, source = copier_and_source()
+    options = {"temperature": 3.0}
+    dropping = sample(model, source, 6, 12, **options, generator=seeded())
+    monkeypatch.setattr(search, "worth_dropping", lambda _: False)
+    keeping = sample(model, source, 6, 12, **options, generator=seeded())
+    assert torch.equal(dropping.tokens, keeping.tokens)
+    assert difference(dropping.log_probs, keeping.log_probs) < 1e-9
+    lengths = {len(row) for row in strip(dropping.tokens.flatten(0, 1))}
+    assert len(lengths) > 3  # they end at different times
+
+
+def test_without_a_generator_the_numbers_are_pytorchs():
+    model, source = untrained(), ragged(LENGTHS)
+    torch.manual_seed(5)
+    first = sample(model, source, 2, 6)
+    second = sample(model, source, 2, 6)
+    torch.manual_seed(5)
+    assert torch.equal(first.tokens, sample(model, source, 2, 6).tokens)
+    assert not torch.equal(first.tokens, second.tokens)
+
+
+def test_a_low_temperature_or_one_token_is_greedy_search():
+    model, source = untrained(), ragged(LENGTHS)
+    wanted = greedy(model, source, 6)
+    for options in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-6}):
+        assert torch.equal(sample(model, source, 1, 6, **options).tokens[:, 0], wanted)
+
+
+def test_samples_keep_to_the_limit_of_their_sentence_and_never_hold_padding():
+    model, source = untrained(), ragged(LENGTHS)
+    with torch.no_grad():
+        model.generator.bias[EOS] = -1e6
+        model.generator.bias[PADDING] = 1e6
+    found = strip(sample(model, source, 2).tokens.flatten(0, 1))
+    assert [len(row) for row in found] == [n + EXTRA_LENGTH for n in LENGTHS for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_samples": 0}, "n_samples: expected a whole number of at least 1, got 0"),
+        ({"temperature": 0.0}, "temperature: expected a number from 0.001 to 1000, got 0.0; as"),
+        ({"top_k": 0}, "top_k: expected a whole number of at least 1, got 0"),
+        ({"top_p": 0.0}, "top_p: expected a number from 1e-09 to 1, got 0.0"),
+        ({"top_p": 1.5}, "top_p: expected a number from 1e-09 to 1, got 1.5"),
+        ({"max_new_tokens": 0}, "max_new_tokens: expected a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_drawn_from_is_refused(options, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        sample(untrained(), ragged(LENGTHS), **options)

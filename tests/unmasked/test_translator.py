@@ -82,6 +82,24 @@ def test_each_translation_is_the_one_found_alone_and_in_its_place(beam_size, bat
     assert len(set(found)) > 15
 
 
+def test_samples_are_those_of_the_search_each_in_its_place():
+    made = trained()
+    sentences = ["a b c d", "", "b a"]
+    found = made.sample(sentences, 40, temperature=2.0, top_k=5, seed=3)
+    assert [len(texts) for texts in found] == [40, 0, 40]
+    assert found == made.sample(sentences, 40, temperature=2.0, top_k=5, seed=3)
+    assert found != made.sample(sentences, 40, temperature=2.0, top_k=5, seed=4)
+    assert "A B C D" in found[0]
+    assert "B A" in found[2]
+    assert len(set(found[0])) > 5
+    [[alone]] = made.sample(["b a"], top_p=1e-6)
+    assert alone == made.translate(["b a"])[0]
+    with pytest.raises(ValueError, match=r"^n_samples: expected a whole number of at least 1"):
+        made.sample(["a"], 0)
+    with pytest.raises(ValueError, match=r"^sentences: expected a list of sentences"):
+        made.sample("a")
+
+
 def test_sentences_of_a_length_go_together_and_the_longest_first(monkeypatch):
     """What is too long, or takes too much memory, fails at once and not after an hour."""
     shapes = []

@@ -10,7 +10,8 @@ from ..translator import load
 from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
-  python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt"""
+  python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt
+  python -m unmasked translate --model de-en --sample 5 --top-p 0.9 "Ein Hund.""""
 
 
 def main(words: Sequence[str]) -> None:
@@ -19,14 +20,30 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
     made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
     made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
+    made.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
+    made.add_argument("--temperature", type=float, default=1.0, metavar="X",
+                      help="of --sample: below 1 favours the likely (1)")  # fmt: skip
+    made.add_argument("--top-k", type=int, metavar="N", help="of --sample: the N likeliest tokens")
+    made.add_argument("--top-p", type=float, default=1.0, metavar="P",
+                      help="of --sample: the likeliest tokens with P together (1)")  # fmt: skip
+    made.add_argument("--seed", type=int, metavar="N", help="of --sample: the same each time")
     add_device(made)
     options = made.parse_args(words)
     check_at_least("--beam", options.beam, 1)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
+    sentences = options.sentences or lines()
+    if options.sample is not None:
+        if options.beam != 1:
+            raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
+        drawn = ("temperature", "top_k", "top_p", "seed")
+        chance = {name: getattr(options, name) for name in drawn}
+        for texts in translator.sample(sentences, options.sample, **chance, progress=True):
+            print("\n".join(texts))
+        return
     settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-    for sentence in translator.translate(options.sentences or lines(), **settings, progress=True):
+    for sentence in translator.translate(sentences, **settings, progress=True):
         print(sentence)
 
 

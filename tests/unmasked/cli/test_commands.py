@@ -368,6 +368,25 @@ def test_the_length_penalty_is_passed_on(command, run, monkeypatch):
     assert given == {"beam_size": 2, "length_penalty": 0.1, "progress": True}
 
 
+def test_sampling_prints_so_many_lines_of_each_sentence_the_same_with_a_seed(command, run):
+    word = known_words(run)[0]
+    words = ["--sample", 3, "--temperature", 2.0, "--top-k", 9, "--seed", 1, word, word]
+    first = command("translate", "--model", run, *words)
+    assert first.out.count("\n") == 6
+    assert len(set(first.out.split("\n"))) > 2
+    assert command("translate", "--model", run, *words).out == first.out
+
+
+def test_the_options_of_sampling_are_passed_on(command, run, monkeypatch):
+    given = {}
+    monkeypatch.setattr(
+        Translator, "sample", lambda _, *words, **options: given.update(options, n=words[1]) or []
+    )
+    command("translate", "--model", run, "--sample", 4, "--top-p", "0.9", "--seed", 7)
+    expected = {"temperature": 1.0, "top_k": None, "top_p": 0.9, "seed": 7, "progress": True}
+    assert given == {**expected, "n": 4}
+
+
 # --- evaluate ---------------------------------------------------------------------------------
 
 
@@ -531,6 +550,11 @@ FOLDER = "expected a folder with config.json and the weights that it names, got 
          "beam_size: expected at most the target vocabulary's "),
         (["translate", "--model", "{run}", "--beam=2", "--length-penalty", "nan", "{word}"],
          "length_penalty: expected a number from 0 to 10, got nan"),
+        (["translate", "--model", "{run}", "--sample=0", "{word}"], "n_samples: expected a whole"),
+        (["translate", "--model", "{run}", "--sample=2", "--top-p=2", "{word}"],
+         "top_p: expected a number from 1e-09 to 1, got 2.0"),
+        (["translate", "--model", "{run}", "--sample=2", "--beam=4", "{word}"],
+         "--sample: expected no --beam beside it, got 4"),
         (["translate", "--model", "{run}", "--device", "quantum", "a"], "--device: expected "),
         (["evaluate", "--model", "{run}", "--device", "cuda:99"], "--device: expected "),
         (["evaluate", "--model", "{run}", "--device", "meta"], "--device: expected "),
