@@ -11,7 +11,7 @@ from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt
-  python -m unmasked translate --model de-en --sample 5 --top-p 0.9 "Ein Hund.""""
+  python -m unmasked translate --model de-en --sample 5 --top-p 0.9 < german.txt"""
 
 
 def main(words: Sequence[str]) -> None:

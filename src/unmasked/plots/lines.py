@@ -66,9 +66,11 @@ def curves(
     mark: tuple[float, str] | None = None,
     low: float | None = None,
     height: float = 2.9,
+    colours: Mapping[str, int] | None = None,
 ) -> Picture:
     """Lines over one axis. `mark` draws a vertical line at a place and says what is there; `low` is
-    where the upright axis begins.
+    where the upright axis begins. With `colours`, a line has the same one in several figures: its
+    number in the palette, for each name.
     """
     words = []
     with rc_context(STYLE):
@@ -79,7 +81,8 @@ def curves(
             if xs.shape != ys.shape:
                 fix = "give x and each line the same length"
                 raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
-            axis.plot(xs, ys, color=COLOURS[i % 6], linestyle=DASHES[i % 6], label=name, lw=1.8)
+            look = (colours or {}).get(name, i) % 6
+            axis.plot(xs, ys, color=COLOURS[look], linestyle=DASHES[look], label=name, lw=1.8)
             words.append(
                 f"{name} goes from {number(ys[0])} at {number(xs[0])} to {number(ys[-1])} at "
                 f"{number(xs[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"

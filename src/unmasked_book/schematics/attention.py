@@ -390,7 +390,7 @@ def saturation(scores: Sequence[float], factors: Sequence[float]) -> Drawing:
         pen.box(*frame, fill=0.06)
         middle = frame.x + wide / 2
         pen.text(middle, 26, f"scores × {factor:g}", "title")
-        pen.text(middle, 44, "and their softmax", "small")
+        pen.text(middle, 44, "weights above, scores below", "small")
         columns_of(pen, frame, row, weights)
         pen.text(middle, 262, f"entropy {entropy} bits")
         pen.text(middle, 282, f"slope Σ w(1 − w) = {slope}")
@@ -406,8 +406,9 @@ def columns_of(pen: Drawing, frame: Frame, scores: Tensor, weights: Tensor) -> N
     """Upright bars of weight, each over its score."""
     left, pitch = frame.x + 4, (frame.width - 8) / len(scores)
     wide = min(26.0, pitch - 8)
+    digits = 0 if float(scores.abs().max()) >= 10 else None  # long numbers would touch
     for i, (weight, score, written) in enumerate(
-        zip(weights.tolist(), numbers(scores), numbers(weights, 2), strict=True)
+        zip(weights.tolist(), numbers(scores, digits), numbers(weights, 2), strict=True)
     ):
         x, tall = left + (i + 0.5) * pitch, 138 * weight
         pen.bar(x - wide / 2, 212 - tall, wide, tall, PURPLE)

@@ -258,7 +258,7 @@ def test_the_bars_are_the_softmax_and_entropy_and_slope_fall():
         assert f"slope Σ w(1 − w) = {slope:.2f}" in said
         assert f"entropy {entropy:.2f} bits, slope Σ w(1 − w) {slope:.2f}" in drawing.words
     assert "19.2 gets 0.99" in drawing.words
-    assert "−17.6" in said
+    assert "−18" in said  # shorter, where long ones would touch
 
 
 @pytest.mark.parametrize(
