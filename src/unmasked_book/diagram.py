@@ -14,7 +14,7 @@ WORDS = (
     "feed-forward, each with a residual and a norm; out comes the memory [B, S, D]. Right, the "
     "decoder: target tokens [B, T] become vectors, get their positions and pass N layers of "
     "self-attention under the causal and the padding mask, cross-attention to the memory under the "
-    "source's padding mask, and feed-forward; a last matrix makes logits [B, T, V]."
+    "source padding mask, and feed-forward; a last matrix makes logits [B, T, V]."
 )
 PRE_WORDS = WORDS.replace("each with a residual and a norm", "each with a norm before it")
 PRE_WORDS = PRE_WORDS.replace("out comes the memory", "after a last norm, out comes the memory")
@@ -64,7 +64,7 @@ def svg(pre: bool = False) -> str:
     padding, both = ("padding mask", "01_masks"), ("causal and padding mask", "01_masks")
     own, think = ("self-attention", "03_attention"), ("feed-forward", "04_feed_forward")
     across = ("cross-attention", "06_decoder")
-    source_padding = ("source's padding mask", "01_masks")
+    source_padding = ("source padding mask", "01_masks")
     sides = [(own, padding), (think, None)], [(own, both), (across, source_padding), (think, None)]
     left, left_end, _ = stack(encoder, sides[0], pre)
     right, right_end, attentions = stack(decoder, sides[1], pre)
@@ -147,7 +147,7 @@ def stack(
         f'<rect x="{x - HALF - 14}" y="176" width="{2 * HALF + GAP + 26}" height="{y - 160}" '
         f'fill="none" stroke-dasharray="2 3"/>'
     )
-    return [frame, *parts, label(x + HALF + 26, y + 13, "N ×", "title")], y, middles
+    return [frame, *parts, label(x + HALF + 18, y + 31, "N ×", "title")], y, middles
 
 
 def block(x: int, y: int, link: Link, colour: str, height: int = 30, opacity: float = 0.25) -> str:

@@ -6,6 +6,14 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch import Tensor
+
+import unmasked
+from unmasked import Transformer, search
+from unmasked.config import BOS, EOS, PADDING
+
+from ..captions import CAPTIONS
 from .compare import same_number
 
 Words = tuple[str, ...]
@@ -69,4 +77,40 @@ def same_words(got: object, expected: Words) -> str | None:
     return None
 
 
+def beam_of_a_model(answer: Callable[[Transformer, Tensor, int, int], Any]) -> str | None:
+    """As probable as what the package's beam finds, in captions that need one."""
+    translator = unmasked.load("de-en")
+    cases = [(CAPTIONS[0].german, 1), (CAKE, 4), *((c.german, 4) for c in CAPTIONS[:3])]
+    for caption, width in cases:
+        source = translator.tokens([caption])
+        found = search.beam(translator.model, source, width, ROOM, length_penalty=0.0)
+        wanted = [token for token in found.tokens[0, 0].tolist() if token != PADDING]
+        got = answer(translator.model, source, width, ROOM)
+        case = f"of {caption!r}, with a width of {width},"
+        if not isinstance(got, list) or not all(isinstance(token, int) for token in got):
+            return f"not yet: a list of tokens is asked for, and this is {got!r}."
+        if got[:1] == [BOS] or got[-1:] != [EOS] or PADDING in got or got.count(EOS) > 1:
+            return f"not yet: {case} it finds {got}: no 1 and no 0 in it, one 2 at its end."
+        mine, theirs = (log_probability(translator.model, source, x) for x in (got, wanted))
+        if mine < theirs - 1e-3:
+            texts = [translator.target.decode(tokens) for tokens in (got, wanted)]
+            return (
+                f"not yet: {case} it finds {texts[0]!r} (log-probability {mine:.2f}), and a beam "
+                f"of {width} finds {texts[1]!r} ({theirs:.2f})."
+            )
+    return None
+
+
+CAKE, ROOM = "Auf dem Tisch steht ein Kuchen.", 40
+
+
+def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> float:
+    target = torch.tensor([[BOS, *tokens]])
+    with torch.inference_mode():
+        logits = model(source, target[:, :-1])
+        logits[..., PADDING] = -torch.inf
+    return logits.log_softmax(-1).gather(-1, target[:, 1:, None]).sum().item()
+
+
 CHECKS = (score, greedy, beam)
+PROJECT = beam_of_a_model

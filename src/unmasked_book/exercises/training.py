@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .answering import NoAnswerError
 from .compare import same_number, same_tensor
 
 
@@ -34,4 +36,47 @@ def loss(answer: Callable[[Tensor, Tensor], Tensor]) -> str | None:
     return same_tensor(torch.as_tensor(got), expected, "loss(logits, labels)")
 
 
+def adam(answer: Callable[..., Any]) -> str | None:
+    """A small network, trained with theirs and with PyTorch's; one parameter is never used."""
+    for betas, eps in (((0.9, 0.98), 1e-9), ((0.8, 0.9), 0.1)):
+        mine, theirs = network(), network()
+        optimizer = answer(mine.parameters(), 0.01, betas, eps)
+        reference = torch.optim.Adam(theirs.parameters(), lr=0.01, betas=betas, eps=eps)
+        before = [p.detach().clone() for p in mine.parameters()]
+        for step in range(1, 6):
+            for model, chosen in ((mine, optimizer), (theirs, reference)):
+                model.zero_grad(set_to_none=True)
+                x = torch.randn(8, 4, generator=torch.Generator().manual_seed(step))
+                (model[2](model[0](x).relu()) ** 2 + 3).log().sum().backward()
+                chosen.step()
+            case = f"with betas={betas}, eps={eps}, after step {step}, a parameter"
+            for index, (p, q) in enumerate(
+                zip(mine.parameters(), theirs.parameters(), strict=True)
+            ):
+                if wrong := same_tensor(p.detach(), q.detach(), case):
+                    if all(map(torch.equal, before, mine.parameters())):
+                        raise NoAnswerError
+                    return f"{wrong} {advice(before[index], p, q, step)}".strip()
+    return None
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 6), nn.Linear(6, 3))
+
+
+def advice(before: Tensor, mine: Tensor, theirs: Tensor, step: int) -> str:
+    """What a wrong first step looks like."""
+    got, wanted = (x.detach() - before for x in (mine, theirs))
+    ratio = float(got.abs().sum() / wanted.abs().sum())
+    if step == 1 and float((got * wanted).sum()) < 0:
+        return "It steps along the gradient instead of against it."
+    if step == 1 and not 0.95 < ratio < 1.05:
+        return f"The first step is {ratio:.2g} times as long: is the correction by 1 - β**s there?"
+    if step > 1:
+        return "The first step was right: do m, v and the number of steps go on from step to step?"
+    return ""
+
+
 CHECKS = (highest_rate, rate, loss)
+PROJECT = adam

@@ -258,7 +258,7 @@ def notes(drawing: Drawing, entrance: Plane, hidden: Plane, bent: Plane) -> None
         (hidden, (0, -1), 34, 8, "(0, −1)"),
         (hidden, (1, 0), 40, 18, "(1, 0) twice"),
         (hidden, (2, 1), -28, 0, "(2, 1)"),
-        (bent, (0, 0), 32, -12, "answer 0"),
+        (bent, (0, 0), 30, -20, "answer 0"),
         (bent, (1, 0), 6, 24, "answer 1, twice"),
         (bent, (2, 1), -16, -14, "answer 0"),
     ):

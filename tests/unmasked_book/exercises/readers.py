@@ -10,6 +10,7 @@ from torch import nn
 
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies
+from unmasked.search import beam
 from unmasked_book import plain
 
 
@@ -487,7 +488,78 @@ TRANSFORMER = [
     ),
 ]
 
+# --- training ---------------------------------------------------------------------------------
+
+
+class Adam:
+    """Of a reader; what is wrong with it is chosen by name."""
+
+    def __init__(self, parameters, rate, betas=(0.9, 0.98), eps=1e-9, wrong=""):
+        self.parameters, self.wrong = list(parameters), wrong
+        self.rate, self.betas, self.eps, self.steps = rate, betas, eps, 0
+        self.m = [torch.zeros_like(p) for p in self.parameters]
+        self.v = [torch.zeros_like(p) for p in self.parameters]
+
+    @torch.no_grad()
+    def step(self):
+        b1, b2 = self.betas
+        self.steps += self.wrong != "no count" or self.steps == 0
+        corrected = self.wrong != "no correction"
+        for p, m, v in zip(self.parameters, self.m, self.v, strict=True):
+            if p.grad is None and self.wrong != "no gradient":
+                continue
+            m.mul_(b1).add_((1 - b1) * p.grad)
+            v.mul_(b2).add_((1 - b2) * p.grad**2)
+            mean = m / (1 - b1**self.steps) if corrected else m
+            square = v / (1 - b2**self.steps) if corrected else v
+            inside = self.wrong == "inside"
+            root = (square + self.eps).sqrt() if inside else square.sqrt() + self.eps
+            change = self.rate * mean / root
+            p.add_(change if self.wrong == "upwards" else -change)
+
+
+def adam(wrong):
+    return lambda *given: Adam(*given, wrong=wrong)
+
+
+class Begun:
+    def __init__(self, parameters, rate, betas=(0.9, 0.98), eps=1e-9): ...
+
+    def step(self): ...
+
+
+TRAINING = [
+    (adam("no correction"), "after step 1, a parameter holds .* is the correction by 1 - β"),
+    (adam("upwards"), "It steps along the gradient instead of against it"),
+    (adam("no count"), r"after step 2.* do m, v and the number of steps go on"),
+    (adam("inside"), r"eps=0.1, after step 1"),
+    (adam("no gradient"), "it stops with TypeError"),
+]
+
+# --- decoding ---------------------------------------------------------------------------------
+
+
+def searched(width=None, end=True):
+    """The package's own beam search; narrower, or without its end."""
+
+    def search_of(model, source, asked, limit):
+        found = beam(model, source, width or asked, limit, length_penalty=0.0).tokens[0, 0].tolist()
+        tokens = [token for token in found if token]
+        return tokens if end else tokens[:-1]
+
+    return search_of
+
+
+DECODING = [
+    (searched(width=1), "with a width of 4, it finds 'a cake is standing .*and a beam of 4 finds"),
+    (searched(end=False), "no 1 and no 0 in it, one 2 at its end"),
+    (lambda *_: "a cake", "a list of tokens is asked for, and this is 'a cake'"),
+    (lambda *_: [1, 5, 2], "no 1 and no 0 in it"),
+]
+
 RIGHT = {
+    "training project": Adam,
+    "decoding project": searched(),
     "masks project": packed_mask,
     "positions project": rotate,
     "attention project": OneByOne,
@@ -497,6 +569,8 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
+    "training project": TRAINING,
+    "decoding project": DECODING,
     "masks project": MASKS,
     "positions project": POSITIONS,
     "attention project": ATTENTION,
