@@ -1,4 +1,4 @@
-"""The long versions of chapter 12's experiments.
+"""The long versions of chapter 13's experiments.
 
 Example: python benchmarks/claims.py small-data
 

@@ -113,9 +113,9 @@ def greedy_path(root: Node) -> list[Node]:
 
 # --- Drawn ------------------------------------------------------------------------------------
 
-WIN, END, KEPT = COLOURS[0], COLOURS[1], "#c3cad2"
+WIN, GREEDY, KEPT = COLOURS[0], COLOURS[1], "#c3cad2"
 BOLD: dict[str, Any] = {"color": WIN, "lw": 2.4, "zorder": 2}
-HASTY: dict[str, Any] = {"color": END, "lw": 1.6, "ls": "--", "zorder": 2}
+HASTY: dict[str, Any] = {"color": GREEDY, "lw": 1.6, "ls": "--", "zorder": 2}
 PLAIN: dict[str, Any] = {"color": KEPT, "lw": 1.2, "zorder": 1}
 
 
@@ -157,7 +157,7 @@ def box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) ->
     """A word in its box, angular if the sentence ends there, and its number below."""
     ended = node.score is not None
     corners = "square,pad=0.25" if ended else "round,pad=0.25"
-    edge, width = (WIN, 1.6) if wins else (END if ended else KEPT, 1.0)
+    edge, width = (WIN, 1.6) if wins else (GREY if ended else KEPT, 1.4 if ended else 1.0)
     frame = {"boxstyle": corners, "fc": "white", "ec": edge, "lw": width}
     middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 3}
     axis.text(x, y, word, bbox=frame, color=INK if wins else GREY, fontsize=8.5, **middle)

@@ -54,7 +54,7 @@ def test_the_times_named_in_chapter_4_are_those_of_the_recorded_run():
 
 
 def test_the_numbers_in_chapter_12_are_those_of_the_recorded_runs():
-    text = prose("12_claims")
+    text = prose("13_claims")
     rows = {
         name: recorded(f"claim-{name}")["rows"]
         for name in ("copying", "small-data", "root-of-width", "positions", "warm-up", "by-length")

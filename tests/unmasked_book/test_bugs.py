@@ -302,7 +302,7 @@ def test_bug_14_a_word_of_the_test_set_alone_is_unknown():
 
 
 def test_chapter_13_shows_every_bug_and_every_erratum():
-    chapter = (HERE.parents[1] / "book/13_bugs.ipynb").read_text(encoding="utf-8")
+    chapter = (HERE.parents[1] / "book/14_bugs.ipynb").read_text(encoding="utf-8")
     for kind, file in (("bug", "test_bugs.py"), ("erratum", "test_errata.py")):
         tests = re.findall(rf"^def (test_{kind}_\d\d)", (HERE / file).read_text(), re.MULTILINE)
         assert set(re.findall(rf"`(test_{kind}_\d\d)`", chapter)) == set(tests)

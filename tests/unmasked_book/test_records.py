@@ -1,11 +1,13 @@
 """Recorded runs: where, when and how; and that what is shipped is what was recorded."""
 
 import datetime
+import math
+from pathlib import Path
 
 import pytest
 
 import unmasked
-from ladder import BEGIN, RUNGS
+from ladder import RUNGS, SEEDS, START, Ladder, Run
 from model_card import card
 from unmasked.cli import train
 from unmasked.storage import digest
@@ -92,10 +94,55 @@ def test_a_folder_is_loaded_too_and_what_is_neither_is_refused(tmp_path, name):
         unmasked.load(tmp_path / "none")
 
 
-def test_each_rung_of_the_ladder_keeps_the_changes_of_those_below_it():
-    settings = dict(BEGIN)
-    rungs = recorded("multi30k-ladder")["rungs"]
-    for (name, change), rung in zip(RUNGS.items(), rungs, strict=True):
-        settings |= change
-        assert rung["name"] == name
-        assert rung["set"] == settings
+# --- The ladder -------------------------------------------------------------------------------
+
+
+class Imagined(Ladder):
+    """A ladder whose runs score what their distance from the best rate says; nothing is trained."""
+
+    def __init__(self, best):
+        super().__init__(Path("nowhere"), 1)
+        self.best = best
+
+    def trained(self, run):
+        distance = abs(math.log2(run.rate / self.best))
+        bleu = 30 - distance + run.seed / 100
+        return {"bleu": bleu, "chrf": 50.0, "parameters": 1, "seconds": 1, "written": []}
+
+    def compare(self, below, chosen, run):
+        assert Run(below, chosen[RUNGS[below].name], run.seed) in self.found
+        return 0.5
+
+
+@pytest.mark.parametrize("best", [0.001, 0.0001, 0.02])
+def test_the_ladder_looks_for_rates_until_the_best_is_inside(best):
+    rows = Imagined(best).climb()
+    assert [row["name"] for row in rows] == [rung.name for rung in RUNGS]
+    for rung, row in zip(RUNGS, rows, strict=True):
+        assert len(row["bleu"]) == len(SEEDS)
+        tried = sorted(map(float, row["rates"]))
+        if rung.rates:
+            assert len(tried) >= 4
+            assert tried[0] < row["rate"] < tried[-1]
+            assert abs(math.log2(row["rate"] / best)) <= 0.5
+        else:
+            below = next(other for other in rows if other["name"] == rung.below)
+            assert tried == [row["rate"]] == [below["rate"]]
+        assert len(row["p"]) == (0 if rung.below is None else len(SEEDS))
+
+
+def test_a_rung_keeps_the_changes_of_those_that_it_stands_on():
+    ladder = Imagined(0.001)
+    for number, rung in enumerate(RUNGS):
+        below = next((i for i, other in enumerate(RUNGS) if other.name == rung.below), None)
+        assert below is None or below < number
+        before = START if below is None else ladder.settings(below)
+        assert ladder.settings(number) == {**before, **rung.change}
+
+
+def test_a_run_that_is_known_is_not_run_again(monkeypatch):
+    ladder = Imagined(0.001)
+    ladder.run([Run(0, 0.001, 0)])
+    monkeypatch.setattr(ladder, "trained", None)
+    ladder.run([Run(0, 0.001, 0)])
+    assert list(ladder.found) == [Run(0, 0.001, 0)]

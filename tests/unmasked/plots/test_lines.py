@@ -46,7 +46,7 @@ def test_the_upright_axis_begins_where_it_is_told_to():
 def test_a_line_can_have_the_same_colour_in_several_figures():
     options = {"xlabel": "step", "ylabel": "loss"}
     numbers = {"a": 0, "b": 1, "c": 2}
-    all_lines = plots.curves(dict.fromkeys("abc", [1, 2]), **options).figure.axes[0].lines
+    all_lines = plots.curves({name: [1, 2] for name in numbers}, **options).figure.axes[0].lines
     [only] = plots.curves({"c": [1, 2]}, **options, colours=numbers).figure.axes[0].lines
     assert (only.get_color(), only.get_linestyle()) == (
         all_lines[2].get_color(), all_lines[2].get_linestyle(),

@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies
 from unmasked.search import beam
@@ -557,7 +558,47 @@ DECODING = [
     (lambda *_: [1, 5, 2], "no 1 and no 0 in it"),
 ]
 
+# --- inside -----------------------------------------------------------------------------------
+
+
+def attribution(norm=True, centred=True, constant=True):
+    def of(model, source, target):
+        inputs, labels = teacher_forcing(target)
+        parts = []
+
+        def hear(_module, given, out):
+            parts.extend([out - given[0]] if parts else [given[0], out - given[0]])
+
+        hooks = [
+            layer.get_submodule(name).register_forward_hook(hear)
+            for layer in model.decoder.layers
+            for name in ("self_residual", "cross_residual", "feed_forward_residual")
+        ]
+        model(source, inputs)
+        for hook in hooks:
+            hook.remove()
+        last = model.decoder.norm
+        scale = (sum(parts).var(-1, unbiased=False, keepdim=True) + last.eps).sqrt()
+        rows = model.generator.weight[labels]
+        made = []
+        for part in parts:
+            x = part - part.mean(-1, keepdim=True) if centred else part
+            made.append((x / scale * (last.weight if norm else 1) * rows).sum(-1))
+        bias = model.generator.bias
+        rest = (last.bias * rows).sum(-1) + (0 if bias is None else bias[labels])
+        return torch.stack([*made, rest] if constant else made)
+
+    return of
+
+
+INSIDE = [
+    (attribution(norm=False), "with output_bias=False, holds"),
+    (attribution(centred=False), "with output_bias=False, holds"),
+    (attribution(constant=False), r"has shape \[7, 2, 3\], not \[8, 2, 3\]"),
+]
+
 RIGHT = {
+    "inside project": attribution(),
     "training project": Adam,
     "decoding project": searched(),
     "masks project": packed_mask,
@@ -569,6 +610,7 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
+    "inside project": INSIDE,
     "training project": TRAINING,
     "decoding project": DECODING,
     "masks project": MASKS,

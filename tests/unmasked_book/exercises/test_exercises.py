@@ -79,6 +79,9 @@ RIGHT = {
     "translating 1": 36.79,
     "translating 2": lambda pieces, pair: once(pieces, pair),
     "translating 3": lambda written, reference, n: common(written, reference, n),
+    "inside 1": 65,
+    "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
+    "inside 3": lambda p, q: (p - q).abs().sum(-1) / 2,
     "gpu 1": 0.31,
     "gpu 2": lambda means, counts: (
         sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
@@ -193,6 +196,15 @@ WRONG = (
                 "too high",
             ),
             (lambda written, reference, n: common(written, reference, 1), r"n = [23]\)"),
+        ],
+        "inside 1": [(85, "85 is too high")],
+        "inside 2": [
+            (lambda weights, offset: weights.diagonal(-offset).mean(), r"\(offset -1\)"),
+            (lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\(offset -1\)"),
+        ],
+        "inside 3": [
+            (lambda p, q: (p - q).abs().sum(-1), "holds"),
+            (lambda p, q: (p - q).abs().sum() / 2, "has shape"),
         ],
         "gpu 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
         "gpu 2": [

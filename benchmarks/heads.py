@@ -1,0 +1,67 @@
+"""Every single head of the shipped models switched off: what chapter 11 shows.
+
+Example: python benchmarks/heads.py
+
+Writes heads.json among the records: of each model, whole and without each of its heads, the
+cross-entropy and the greedy BLEU on the validation set (UNMASKED_DATA, or the network).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+from translation import pairs_of
+from unmasked.evaluation import bleu, mean_cross_entropy
+from unmasked.training.machine import machine
+from unmasked.translator import Translator, load, shipped_models
+from unmasked_book.ablation import attentions, without
+from unmasked_book.records import RECORDS
+
+SPLIT = "val"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    found = {name: every_head(name) for name in shipped_models()}
+    command = " ".join(["python", "benchmarks/heads.py", *sys.argv[1:]])
+    result = {"machine": {**machine("cpu"), "command": command}, "split": SPLIT, "models": found}
+    path = RECORDS / "heads.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    print(f"recorded in {path}")
+
+
+def every_head(name: str) -> dict[str, Any]:
+    """By kind: what is lost without each head, [layers][heads]."""
+    whole = load(name)
+    pairs = pairs_of(whole, SPLIT)
+    places = attentions(whole.model)
+    before = scores(whole, pairs)
+    rows: dict[str, list[list[dict[str, float]]]] = {}
+    for kind, layer in tqdm(places, desc=name, unit="layer"):
+        heads = range(places[kind, layer].n_heads)
+        each = [without(whole.model, heads=[(kind, layer, head)]) for head in heads]
+        rows.setdefault(kind, []).append([
+            scores(Translator(model, whole.source, whole.target, whole.about), pairs)
+            for model in each
+        ])  # fmt: skip
+    return {"whole": before, "without": rows}
+
+
+def scores(translator: Translator, pairs: Any) -> dict[str, float]:
+    source, target = zip(*pairs, strict=True)
+    return {
+        "cross-entropy": round(mean_cross_entropy(translator.model, translator.corpus(pairs)), 4),
+        "bleu": round(bleu(translator.translate(source), target).score, 2),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Chapter 11's exercises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unmasked import Transformer, TransformerConfig
+from unmasked.encoder import Residual
+from unmasked.loss import teacher_forcing
+
+from .compare import same_number, same_tensor
+
+
+def right_angle(answer: float) -> str | None:
+    return same_number(answer, math.hypot(60, 25), 0.01)
+
+
+def mean_at(answer: Callable[[Tensor, int], Any]) -> str | None:
+    """The mean weight on the key so many places further on, of the queries that have one."""
+    weights = torch.rand(5, 5, generator=torch.Generator().manual_seed(0))
+    for offset in (0, -1, 1, 3):
+        expected = weights.diagonal(offset).mean().item()
+        if wrong := same_number(answer(weights, offset), expected, 1e-5):
+            return f"{wrong} (offset {offset})"
+    return None
+
+
+def variation(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
+    """Half the sum of the absolute differences, over the last dimension."""
+    p, q = torch.rand(2, 3, 4, 6, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    return same_tensor(answer(p, q), (p - q).abs().sum(-1) / 2, "distance(p, q)")
+
+
+def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | None:
+    """The parts of the right token's logit, in the order of the stream, the constant last."""
+    for bias in (False, True):
+        torch.manual_seed(0)
+        sizes: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "d_ff": 24}
+        config = TransformerConfig(
+            source_vocab=9, target_vocab=9, norm="pre", output_bias=bias, dropout=0.0, **sizes
+        )
+        model = Transformer(config).eval()
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                nn.init.normal_(parameter, 0.5, 0.5)
+        source = torch.tensor([[3, 4, 5, 2], [6, 2, 0, 0]])
+        target = torch.tensor([[1, 7, 8, 2], [1, 5, 2, 0]])
+        with torch.no_grad():
+            got, expected = answer(model, source, target), parts(model, source, target)
+        case = f"attribution(model, source, target), with output_bias={bias},"
+        if wrong := same_tensor(got, expected, case, atol=1e-4):
+            return wrong
+    return None
+
+
+def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+    inputs, labels = teacher_forcing(target)
+    added: list[Tensor] = []
+
+    def hear(_module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
+        added.extend([out - given[0]] if added else [given[0], out - given[0]])
+
+    hooks = [m.register_forward_hook(hear) for m in model.decoder.modules()
+             if isinstance(m, Residual)]  # fmt: skip
+    model(source, inputs)
+    for hook in hooks:
+        hook.remove()
+    norm: Any = model.decoder.norm
+    stream = torch.stack(added).sum(0)
+    deviation = (stream.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+    rows = model.generator.weight[labels]  # [B, T, D]
+    made = [
+        ((x - x.mean(-1, keepdim=True)) / deviation * norm.weight * rows).sum(-1) for x in added
+    ]
+    constant = (norm.bias * rows).sum(-1)
+    if model.generator.bias is not None:
+        constant = constant + model.generator.bias[labels]
+    return torch.stack([*made, constant])
+
+
+CHECKS = (right_angle, mean_at, variation)
+PROJECT = attribution

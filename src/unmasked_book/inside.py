@@ -1,0 +1,250 @@
+"""What goes on inside a trained translator: its stream, its guesses on the way up, its sinks.
+
+Each function takes many sentences, as (source, target) pairs, and reads the model while the right
+translation is fed to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from matplotlib import rc_context
+from torch import Tensor, nn
+
+from unmasked.encoder import Residual
+from unmasked.errors import check_choice
+from unmasked.loss import teacher_forcing
+from unmasked.plots.lines import bars
+from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, labels, panels
+from unmasked.search import evaluating
+from unmasked.transformer import Transformer
+from unmasked.translator import Translator
+
+from .ablation import attentions
+from .captions import CAPTIONS, caption_words
+from .heads import Links, between_pieces, word_of_each
+
+Pairs = Sequence[tuple[str, str]]
+
+
+# --- Sentences --------------------------------------------------------------------------------
+
+
+def caption_pairs(translator: Translator) -> list[tuple[str, str]]:
+    """The package's captions, in this model's direction."""
+    german = german_first(translator)
+    return [(c.german, c.english) if german else (c.english, c.german) for c in CAPTIONS]
+
+
+def caption_links(translator: Translator) -> list[Links]:
+    """Which pieces of each caption belong together, (source, target), as drawn by hand."""
+    found = []
+    pieces: Any = translator.source  # subwords, the same on both sides
+    for caption in CAPTIONS:
+        texts = caption.german.lower(), caption.english.lower()
+        german, english = (word_of_each(pieces.pieces(text), caption_words(text)) for text in texts)
+        links = between_pieces(caption.alignment, german, english)
+        turned = frozenset((t, s) for s, t in links)
+        found.append(links if german_first(translator) else turned)
+    return found
+
+
+def german_first(translator: Translator) -> bool:
+    return translator.languages is None or translator.languages[0] == "de"
+
+
+class Read(NamedTuple):
+    """A batch as the model reads it, and what it should say."""
+
+    source: Tensor  # [B, S]
+    inputs: Tensor  # [B, T]
+    labels: Tensor  # [B, T], 0 at padding
+
+
+def batch_of(translator: Translator, pairs: Pairs) -> Read:
+    source, target = translator.corpus(pairs).batch(range(len(pairs)))
+    inputs, wanted = teacher_forcing(target.to(translator.device))
+    return Read(source.to(translator.device), inputs, wanted)
+
+
+# --- The stream -------------------------------------------------------------------------------
+
+
+class Correction(NamedTuple):
+    """What one sublayer did to the stream, as a mean over all real tokens."""
+
+    name: str
+    length: float  # of the stream after it
+    added: float  # the length of what it added
+
+
+NAMES = {
+    "attention_residual": "self-attention",
+    "self_residual": "self-attention",
+    "cross_residual": "cross-attention",
+    "feed_forward_residual": "feed-forward",
+}
+
+
+def corrections(translator: Translator, pairs: Pairs, side: str) -> list[Correction]:
+    """Of one side, "encoder" or "decoder", from bottom to top; the first is the embedding."""
+    check_choice("side", side, ("encoder", "decoder"))
+    model, read = translator.model, batch_of(translator, pairs)
+    real = (read.source if side == "encoder" else read.inputs) != 0
+    found: list[Correction] = []
+
+    def note(name: str) -> Callable[..., None]:
+        def hear(_module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
+            if not found:
+                first = length(given[0], real)
+                found.append(Correction("embedding", first, first))
+            found.append(Correction(name, length(out, real), length(out - given[0], real)))
+
+        return hear
+
+    hooks = [
+        module.register_forward_hook(note(f"{layer + 1} {NAMES[name]}"))
+        for layer, block in enumerate(model.get_submodule(side).get_submodule("layers").children())
+        for name, module in block.named_children()
+        if isinstance(module, Residual)
+    ]
+    with removing(hooks), evaluating(model):
+        model(read.source, read.inputs)
+    return found
+
+
+def length(x: Tensor, real: Tensor) -> float:
+    return x[real].norm(dim=-1).mean().item()
+
+
+@contextmanager
+def removing(hooks: Sequence[Any]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
+    """Bars, from the embedding up: how long the stream is, and how long each correction."""
+    found = corrections(translator, pairs, side)
+    lengths = {"the stream": [c.length for c in found], "what was added": [c.added for c in found]}
+    title = f"the {side}'s stream, mean over {len(pairs)} sentences"
+    return bars(lengths, [c.name for c in found], xlabel="length", digits=0, title=title)
+
+
+# --- Guesses on the way up --------------------------------------------------------------------
+
+
+def lens(translator: Translator, pairs: Pairs) -> tuple[Tensor, Read]:
+    """What the decoder would say if it ended after each layer: [layers + 1, B, T, V].
+
+    The first is before all layers. Each time the last norm and the last matrix are applied.
+    """
+    model, read = translator.model, batch_of(translator, pairs)
+    streams: list[Tensor] = []
+    decoder: Any = model.decoder
+
+    def hear(_module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
+        streams.extend([out] if streams else [given[0], out])
+
+    hooks = [layer.register_forward_hook(hear) for layer in decoder.layers]
+    with removing(hooks), evaluating(model):
+        model(read.source, read.inputs)
+        norm = decoder.norm or nn.Identity()
+        return torch.stack([model.generator(norm(x)) for x in streams]), read
+
+
+def lens_picture(translator: Translator, source: str, target: str) -> Picture:
+    """One sentence: each row a depth, each column a position, in it the likeliest token there."""
+    logits, read = lens(translator, [(source, target)])
+    best, tokens = logits[:, 0].softmax(-1).max(-1)
+    said = [[translator.target.words[token].strip("▁") for token in row] for row in tokens]
+    inputs, wanted = (
+        [translator.target.words[token].strip("▁") for token in row[0]]
+        for row in (read.inputs, read.labels)
+    )
+    depths = ["no layer", *(f"layer {i + 1}" for i in range(len(said) - 1))]
+    columns = [f"{a} → {b}" for a, b in zip(inputs, wanted, strict=True)]
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 0.9 + 0.42 * len(said))
+        axis.imshow(best.cpu().numpy(), STRONG, vmin=0.0, vmax=1.0, aspect="auto").set_interpolation(
+            "nearest"
+        )
+        for row, words in enumerate(said):
+            for column, word in enumerate(words):
+                colour = "white" if best[row, column] > 0.55 else INK
+                axis.text(column, row, word, ha="center", va="center", color=colour, fontsize=8.5)
+        dress(axis, "", labels("rows", depths, len(said)), columns, x="", y="")
+    rows = "; ".join(f"after {d}: {' '.join(words)}" for d, words in zip(depths, said, strict=True))
+    return Picture(figure, f"The likeliest next token at each depth of the decoder. {rows}.")
+
+
+# --- Other weights ----------------------------------------------------------------------------
+
+
+@contextmanager
+def other_weights(model: Transformer, layer: int, how: str, seed: int = 0) -> Iterator[None]:
+    """Changes where one cross-attention looks, and not what it would find there.
+
+    "shuffled": each query's weights on other source tokens; "even": the same weight on all. The
+    keys are changed, and the values left alone.
+    """
+    check_choice("how", how, ("shuffled", "even"))
+    generator = torch.Generator().manual_seed(seed)
+
+    def change(_module: nn.Module, _given: tuple[Any, ...], keys: Tensor) -> Tensor:
+        if how == "even":
+            return torch.zeros_like(keys)
+        return torch.stack(
+            [row[order.to(keys.device)] for row, order in zip(keys, orders, strict=True)]
+        )
+
+    orders: list[Tensor] = []
+
+    def measure(_module: nn.Module, given: tuple[Any, ...]) -> None:
+        orders.clear()
+        for row in given[0] != 0:
+            real = int(row.sum())
+            mixed = torch.randperm(real, generator=generator)
+            orders.append(torch.cat([mixed, torch.arange(real, len(row))]))
+
+    key = attentions(model)["cross", layer].key
+    hooks = [
+        model.source_embedding.register_forward_pre_hook(measure),
+        key.register_forward_hook(change),
+    ]
+    with removing(hooks):
+        yield
+
+
+# --- Sinks ------------------------------------------------------------------------------------
+
+
+def value_lengths(translator: Translator, pairs: Pairs, kind: str, place: int) -> Tensor:
+    """How long the values at one position are, compared with all others', for each head.
+
+    The kind is "encoder", "decoder" or "cross", the place 0 (the first token) or -1 (the last
+    real one). [layers, H], 1 where they are as long as the mean.
+    """
+    model, read = translator.model, batch_of(translator, pairs)
+    chosen = {at: module for at, module in attentions(model).items() if at[0] == kind}
+    keys = read.inputs if kind == "decoder" else read.source
+    real, values = keys != 0, {}
+    last = real.sum(-1) - 1 if place == -1 else torch.zeros_like(real.sum(-1))
+    hooks = [
+        module.value.register_forward_hook(lambda _m, _x, out, at=at: values.update({at: out}))
+        for at, module in chosen.items()
+    ]
+    with removing(hooks), evaluating(model):
+        model(read.source, read.inputs)
+    rows = []
+    for (_, layer), module in sorted(chosen.items(), key=lambda item: item[0][1]):
+        heads = values[kind, layer].unflatten(-1, (module.n_heads, -1)).norm(dim=-1)  # [B, S, H]
+        there = heads[torch.arange(len(last), device=last.device), last].mean(0)
+        rows.append(there / heads[real].mean(0))
+    return torch.stack(rows).cpu()
