@@ -16,7 +16,7 @@ FILES = {
     "cross-attention": "attention.py",
     "padding mask": "masks.py",
     "causal and padding mask": "masks.py",
-    "source's padding mask": "masks.py",
+    "source padding mask": "masks.py",
     "feed-forward": "feed_forward.py",
     "add & norm": "encoder.py",
     "memory": "",

@@ -41,11 +41,12 @@ def matrices(
     y: str = "",
     numbers: bool = False,
     signed: bool = False,
+    one_scale: bool = False,
     height: float = 2.6,
 ) -> Picture:
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
-    `signed` puts zero in the middle of the colours; else they begin at the lowest value.
+    `one_scale` keeps them on one with numbers, too; `signed` puts zero in the middle of the colours; else they begin at the lowest value.
     """
     arrays = {title: matrix(title, values) for title, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
@@ -53,7 +54,7 @@ def matrices(
     with rc_context(STYLE):
         figure, axes = panels(1, len(arrays), height)
         for (title, array), axis in zip(arrays.items(), axes[0], strict=True):
-            low, high = limits(array if numbers else everything, signed)
+            low, high = limits(array if numbers and not one_scale else everything, signed)
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")

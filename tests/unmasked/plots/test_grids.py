@@ -29,6 +29,14 @@ def test_matrices_share_a_scale_or_show_their_numbers():
     assert [text.get_text() for text in numbered.axes[0].texts] == ["0.00", "1.00"]
 
 
+def test_one_scale_can_serve_matrices_with_numbers():
+    values = {"small": np.array([[0.0, -1.0]]), "large": np.array([[0.5, -9.0]])}
+    for one_scale, expected in ((False, [(-1, 1), (-9, 9)]), (True, [(-9, 9), (-9, 9)])):
+        options = {"numbers": True, "signed": True, "one_scale": one_scale}
+        axes = plots.matrices(values, **options).figure.axes
+        assert [axis.images[0].get_clim() for axis in axes] == expected
+
+
 def test_signed_matrices_have_zero_in_the_middle_and_infinity_is_written_out():
     values = torch.tensor([[-1.0, 3.0], [-torch.inf, 0.5]])
     [axis] = plots.matrices({"": values}, numbers=True, signed=True).figure.axes

@@ -44,8 +44,8 @@ function build(element, data) {
   const ranged = (label, name) => slider(controls, label,
     { min: 0, max: data.last[name], step: 1, value: state[name] }, (value) => set({ [name]: value }));
 
-  make("p", element, "Move the position, or drag a hand: all the hands turn, but the angle between each pair stays the same. "
-    + "Then move the offset.");
+  make("p", element, "Move the position, or drag a hand: all the hands turn, but the angle between each pair "
+    + "stays the same. Then move the offset.");
   const controls = make("div", element, undefined, { class: "unmasked-row" });
   const position = ranged("Position p", "position");
   ranged("Offset δ", "offset");
