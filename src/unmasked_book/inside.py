@@ -172,9 +172,8 @@ def lens_picture(translator: Translator, source: str, target: str) -> Picture:
     columns = [f"{a} → {b}" for a, b in zip(inputs, wanted, strict=True)]
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 0.9 + 0.42 * len(said))
-        axis.imshow(best.cpu().numpy(), STRONG, vmin=0.0, vmax=1.0, aspect="auto").set_interpolation(
-            "nearest"
-        )
+        image = axis.imshow(best.cpu().numpy(), STRONG, vmin=0.0, vmax=1.0, aspect="auto")
+        image.set_interpolation("nearest")
         for row, words in enumerate(said):
             for column, word in enumerate(words):
                 colour = "white" if best[row, column] > 0.55 else INK

@@ -46,7 +46,8 @@ def matrices(
 ) -> Picture:
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
-    `one_scale` keeps them on one with numbers, too; `signed` puts zero in the middle of the colours; else they begin at the lowest value.
+    `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
+    colours; else they begin at the lowest value.
     """
     arrays = {title: matrix(title, values) for title, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
