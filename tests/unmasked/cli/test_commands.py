@@ -396,11 +396,11 @@ def test_an_evaluation_counts_and_says_what_it_left_out(command, run):
     first, second, *rows, last = found.out.splitlines()
     left = int(re.fullmatch(r"left out, for words that the model does not know: (\d+)", first)[1])
     assert second == "translated without a mistake:"
-    counts = dict(re.fullmatch(r"  (.+?) +\d+ of (\d+), [\d.]+ %", row).groups() for row in rows)
+    counts = dict(re.fullmatch(r"  (.+?) +\d+ of (\d+), [\d.]+%", row).groups() for row in rows)
     whole = int(counts.pop("all"))
     assert whole == 60 - left == sum(map(int, counts.values()))
     assert re.fullmatch(
-        r"last layer's strongest source word is an aligned one: \d+ of \d+, [\d.]+ %", last
+        r"last layer's strongest source word is an aligned one: \d+ of \d+, [\d.]+%", last
     )
 
 
