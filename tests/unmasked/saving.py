@@ -76,11 +76,12 @@ def strangers(folder: Path) -> int:
 # --- Killed at random moments -----------------------------------------------------------------
 
 
-def saves(folder: Path, times: int | None = None) -> None:
+def saves(folder: Path, times: int | None = None, pause: float = 0.0) -> None:
     """One model after the other, until somebody ends it."""
     done = 0
     while times is None or done < times:
         made(NAMES[done % 2]).save(folder)
+        time.sleep(pause)
         done += 1
 
 
@@ -153,9 +154,12 @@ def crash_in_save(folder: Path, log: Path, number: int) -> None:
 
 
 def two(folder: Path) -> dict[str, object]:
-    """Both save the same two models in turn: what one replaces, the other writes again."""
+    """Both save the same two models in turn: what one replaces, the other writes again.
+
+    They pause, so that on a busy machine, too, there is time to read in between.
+    """
     made("old").save(folder)
-    writers = [child(lambda: saves(folder, ROUNDS)) for _ in range(2)]
+    writers = [child(lambda: saves(folder, ROUNDS, pause=0.02)) for _ in range(2)]
     going, read = set(writers), []
     while going:
         read.append(found(folder))
