@@ -231,8 +231,10 @@ def map_grid(
     columns = min(per_row, len(grid))
     rows = -(-len(grid) // columns)
     words = []
+    alike = len({(tuple(queries), tuple(keys)) for _, _, queries, keys in grid}) == 1
     with rc_context(STYLE):
-        figure, axes = panels(rows, columns, height=7.6 / max(2, columns))
+        height = (5.8 if alike and rows > 1 else 7.6) / max(2, columns)
+        figure, axes = panels(rows, columns, height)
         places = [(axis, line) for line in axes for axis in line]
         for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
             array = matrix(title, weights)
@@ -242,6 +244,8 @@ def map_grid(
             columns_named = labels("keys", keys, array.shape[1])
             x, y = "keys" if line is axes[-1] else "", y_label if axis is line[0] else ""
             dress(axis, title, rows_named, columns_named, x=x, y=y)
+            if alike:  # named once, at the left and at the bottom, which leaves more for the maps
+                axis.tick_params(labelleft=axis is line[0], labelbottom=line is axes[-1])
             for query, key in marked:
                 corner = (key - 0.5, query - 0.5)
                 axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=COLOURS[1], lw=1.6))

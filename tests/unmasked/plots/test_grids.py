@@ -204,3 +204,12 @@ def test_batches_show_words_and_padding():
 def test_what_cannot_be_drawn_is_refused(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+def test_maps_of_the_same_tokens_are_named_once():
+    """At the left and at the bottom: so that the maps have the room that labels would take."""
+    weights = {name: torch.rand(3, 3) for name in "abcd"}
+    axes = plots.attention_maps(weights, list("xyz"), list("xyz"), per_row=2).figure.axes[:4]
+    for axis, (left, bottom) in zip(axes, ((1, 0), (0, 0), (1, 1), (0, 1)), strict=True):
+        shown = axis.yaxis.get_tick_params(), axis.xaxis.get_tick_params()
+        assert (shown[0].get("labelleft"), shown[1].get("labelbottom")) == (left, bottom)
