@@ -190,7 +190,8 @@ def test_another_next_token_can_be_chosen_and_the_model_goes_on(visit: Visit):
     tokens.nth(1).click()
     options = box.locator(".unmasked-alternatives button")
     expect(options).to_have_count(5)
-    chances = [float(t.split()[-2]) for t in options.locator(".unmasked-percent").all_inner_texts()]
+    percents = options.locator(".unmasked-percent").all_inner_texts()
+    chances = [float(re.search(r"([\d.]+)%$", text)[1]) for text in percents]
     assert chances == sorted(chances, reverse=True)
     assert options.first.get_attribute("aria-pressed") == "true"
     second = options.nth(1).locator(".unmasked-word").inner_text()
