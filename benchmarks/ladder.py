@@ -20,7 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from translation import pairs_of, say
+from translation import say
+from unmasked.data.multi30k import multi30k
 from unmasked.evaluation import bleu, chrf, paired_bootstrap
 from unmasked.training.machine import machine
 from unmasked.translator import CONFIG, Translator
@@ -57,10 +58,20 @@ RUNGS = (
 )
 
 
+def number_below(rung: Rung) -> int | None:
+    return next((i for i, other in enumerate(RUNGS) if other.name == rung.below), None)
+
+
 class Run(NamedTuple):
     rung: int
     rate: float
     seed: int
+
+
+def validation() -> tuple[list[str], list[str]]:
+    """English and German: what every run is scored on."""
+    german, english = (list(side) for side in zip(*multi30k("val"), strict=True))
+    return english, german
 
 
 class Ladder:
@@ -78,7 +89,7 @@ class Ladder:
             self.run(Run(number, rate, seed) for seed in SEEDS)
         for number, rung in enumerate(RUNGS):
             runs = [Run(number, chosen[rung.name], seed) for seed in SEEDS]
-            below = next((i for i, other in enumerate(RUNGS) if other.name == rung.below), None)
+            below = number_below(rung)
             rows.append({
                 "name": rung.name,
                 "below": rung.below,
@@ -113,7 +124,7 @@ class Ladder:
 
     def settings(self, number: int) -> dict[str, Any]:
         rung = RUNGS[number]
-        below = next((i for i, other in enumerate(RUNGS) if other.name == rung.below), None)
+        below = number_below(rung)
         return (dict(START) if below is None else self.settings(below)) | rung.change
 
     def trained(self, run: Run) -> dict[str, Any]:
@@ -131,7 +142,7 @@ class Ladder:
             subprocess.run([sys.executable, "-m", "unmasked", *words], check=True, env=one,
                            stdout=subprocess.DEVNULL)  # fmt: skip
         translator = Translator.load(folder)
-        source, target = zip(*pairs_of(translator, "val"), strict=True)
+        source, target = validation()
         written = translator.translate(source)
         rows = (folder / "history.csv").read_text("utf-8").splitlines()
         found = {
@@ -148,8 +159,7 @@ class Ladder:
     def compare(self, below: int, chosen: dict[str, float], run: Run) -> float:
         """The paired bootstrap's p, against the rung below with the same seed."""
         other = self.found[Run(below, chosen[RUNGS[below].name], run.seed)]
-        translator = Translator.load(self.folder / f"{run.rung}-{run.rate}-{run.seed}")
-        _, target = zip(*pairs_of(translator, "val"), strict=True)
+        _, target = validation()
         return round(paired_bootstrap(other["written"], self.found[run]["written"], target).p, 4)
 
 

@@ -118,7 +118,8 @@ def chrf(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -
 
 
 def corpus_score(name: str, written: Sequence[str], references: Sequence[str], draws: int) -> Score:
-    metric = metrics_of(written, references)[name]
+    metric = metrics()[name]
+    check_texts(written, references)
     texts = list(written), [list(references)]
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
     if not draws:
@@ -139,28 +140,32 @@ def paired_bootstrap(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, draws: int = 1000
 ) -> Paired:
     """The difference in BLEU of two systems on the same sentences, drawn again for both at once."""
-    metrics = {"BLEU": metrics_of(first, references)["bleu"]}
-    metrics_of(second, references)  # as many
+    chosen = {"BLEU": metrics()["bleu"]}
+    for written in (first, second):
+        check_texts(written, references)
     check_at_least("draws", draws, 2)
     from sacrebleu.significance import PairedTest
 
     systems: Any = [("first", list(first)), ("second", list(second))]
-    test = PairedTest(systems, metrics, [list(references)], test_type="bs", n_samples=draws)
+    test = PairedTest(systems, chosen, [list(references)], test_type="bs", n_samples=draws)
     results: Any = test()[1]["BLEU"]
     return Paired(results[1].score - results[0].score, results[1].p_value)
 
 
-def metrics_of(written: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+def metrics() -> dict[str, Any]:
     try:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     except ImportError:
         fix = 'install it with pip install "unmasked[text]"'
         raise invalid("scores", "the package sacrebleu", "none", fix) from None
+    return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
+
+
+def check_texts(written: Sequence[str], references: Sequence[str]) -> None:
     if len(written) != len(references) or not written:
         got = f"{len(written)} and {len(references)}"
         raise invalid("written", "as many translations as references", got, "leave none out")
-    return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
 
 
 BATCH = 128  # pairs whose maps are in memory at once

@@ -24,7 +24,7 @@ from unmasked.search import greedy
 from unmasked.transformer import Transformer
 from unmasked.translator import load
 
-from .captions import CAPTIONS
+from .captions import caption_pairs
 
 Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
 
@@ -143,7 +143,7 @@ def losses(name: str) -> dict[str, dict[str, Any]]:
     and how many translations stay the same when the source's tokens are shuffled."""
     whole = load(name)
     german = name.startswith("de")
-    pairs = [(c.german, c.english) if german else (c.english, c.german) for c in CAPTIONS]
+    pairs = caption_pairs(whole)
     sources = [whole.read(source) for source, _ in pairs]
     chance = random.Random(0)
     mixed = [[*chance.sample(row[:-1], len(row) - 1), row[-1]] for row in sources]

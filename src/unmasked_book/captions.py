@@ -17,6 +17,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from unmasked.data.sources import directed
+from unmasked.translator import Translator
+
 
 class Caption(NamedTuple):
     german: str
@@ -379,3 +382,16 @@ in the morning.
 """
 
 CAPTIONS: tuple[Caption, ...] = (*read(PLAIN), *read(HARDER))
+
+
+# --- As a model reads them --------------------------------------------------------------------
+
+
+def caption_pairs(translator: Translator) -> list[tuple[str, str]]:
+    """Source and target, in this model's direction."""
+    return directed([(c.german, c.english) for c in CAPTIONS], *direction(translator))
+
+
+def direction(translator: Translator) -> tuple[str, str]:
+    """From which language to which; a model of the phrasebook, which does not say, from German."""
+    return translator.languages or ("de", "en")

@@ -6,8 +6,10 @@ translation is fed to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -24,7 +26,7 @@ from unmasked.transformer import Transformer
 from unmasked.translator import Translator
 
 from .ablation import attentions
-from .captions import CAPTIONS, caption_words
+from .captions import CAPTIONS, caption_words, direction
 from .heads import Links, between_pieces, word_of_each
 
 Pairs = Sequence[tuple[str, str]]
@@ -33,27 +35,19 @@ Pairs = Sequence[tuple[str, str]]
 # --- Sentences --------------------------------------------------------------------------------
 
 
-def caption_pairs(translator: Translator) -> list[tuple[str, str]]:
-    """The package's captions, in this model's direction."""
-    german = german_first(translator)
-    return [(c.german, c.english) if german else (c.english, c.german) for c in CAPTIONS]
-
-
 def caption_links(translator: Translator) -> list[Links]:
     """Which pieces of each caption belong together, (source, target), as drawn by hand."""
+    vocabulary: Any = translator.source  # subwords, the same on both sides
     found = []
-    pieces: Any = translator.source  # subwords, the same on both sides
     for caption in CAPTIONS:
         texts = caption.german.lower(), caption.english.lower()
-        german, english = (word_of_each(pieces.pieces(text), caption_words(text)) for text in texts)
+        german, english = (
+            word_of_each(vocabulary.pieces(text), caption_words(text)) for text in texts
+        )
         links = between_pieces(caption.alignment, german, english)
         turned = frozenset((t, s) for s, t in links)
-        found.append(links if german_first(translator) else turned)
+        found.append(links if direction(translator)[0] == "de" else turned)
     return found
-
-
-def german_first(translator: Translator) -> bool:
-    return translator.languages is None or translator.languages[0] == "de"
 
 
 class Read(NamedTuple):
@@ -89,31 +83,42 @@ NAMES = {
 }
 
 
-def corrections(translator: Translator, pairs: Pairs, side: str) -> list[Correction]:
-    """Of one side, "encoder" or "decoder", from bottom to top; the first is the embedding."""
+def stream_parts(
+    model: Transformer, source: Tensor, inputs: Tensor, side: str
+) -> list[tuple[str, Tensor]]:
+    """What is added to the stream of one side, "encoder" or "decoder", from bottom to top.
+
+    The first is the embedding, then each sublayer's correction; they add up to the stream.
+    """
     check_choice("side", side, ("encoder", "decoder"))
-    model, read = translator.model, batch_of(translator, pairs)
-    real = (read.source if side == "encoder" else read.inputs) != 0
-    found: list[Correction] = []
+    found: list[tuple[str, Tensor]] = []
 
-    def note(name: str) -> Callable[..., None]:
-        def hear(_module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
-            if not found:
-                first = length(given[0], real)
-                found.append(Correction("embedding", first, first))
-            found.append(Correction(name, length(out, real), length(out - given[0], real)))
-
-        return hear
+    def hear(name: str, _module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
+        if not found:
+            found.append(("embedding", given[0]))
+        found.append((name, out - given[0]))
 
     hooks = [
-        module.register_forward_hook(note(f"{layer + 1} {NAMES[name]}"))
+        module.register_forward_hook(partial(hear, f"{layer + 1} {NAMES[name]}"))
         for layer, block in enumerate(model.get_submodule(side).get_submodule("layers").children())
         for name, module in block.named_children()
         if isinstance(module, Residual)
     ]
     with removing(hooks), evaluating(model):
-        model(read.source, read.inputs)
+        model(source, inputs)
     return found
+
+
+def corrections(translator: Translator, pairs: Pairs, side: str) -> list[Correction]:
+    """Of one side, "encoder" or "decoder", from bottom to top; the first is the embedding."""
+    read = batch_of(translator, pairs)
+    parts = stream_parts(translator.model, read.source, read.inputs, side)
+    real = (read.source if side == "encoder" else read.inputs) != 0
+    streams = accumulate(added for _, added in parts)
+    return [
+        Correction(name, length(stream, real), length(added, real))
+        for (name, added), stream in zip(parts, streams, strict=True)
+    ]
 
 
 def length(x: Tensor, real: Tensor) -> float:

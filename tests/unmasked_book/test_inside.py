@@ -9,11 +9,10 @@ import unmasked
 from unmasked.evaluation import maps_of_pairs
 from unmasked.plots.picture import Picture
 from unmasked_book.ablation import attentions
-from unmasked_book.captions import CAPTIONS
+from unmasked_book.captions import CAPTIONS, caption_pairs
 from unmasked_book.inside import (
     batch_of,
     caption_links,
-    caption_pairs,
     corrections,
     lens,
     lens_picture,

@@ -91,7 +91,8 @@ def beam_of_a_model(answer: Callable[[Transformer, Tensor, int, int], Any]) -> s
             return f"not yet: a list of tokens is asked for, and this is {got!r}."
         if got[:1] == [BOS] or got[-1:] != [EOS] or PADDING in got or got.count(EOS) > 1:
             return f"not yet: {case} it finds {got}: no 1 and no 0 in it, one 2 at its end."
-        mine, theirs = (log_probability(translator.model, source, x) for x in (got, wanted))
+        mine = log_probability(translator.model, source, got)
+        theirs = found.scores[0, 0].item()
         if mine < theirs - 1e-3:
             texts = [translator.target.decode(tokens) for tokens in (got, wanted)]
             return (

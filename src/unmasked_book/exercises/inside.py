@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from unmasked import Transformer, TransformerConfig
-from unmasked.encoder import Residual
 from unmasked.loss import teacher_forcing
 
+from ..inside import stream_parts
 from .compare import same_number, same_tensor
 
 
@@ -60,16 +60,7 @@ def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | N
 
 def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
     inputs, labels = teacher_forcing(target)
-    added: list[Tensor] = []
-
-    def hear(_module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
-        added.extend([out - given[0]] if added else [given[0], out - given[0]])
-
-    hooks = [m.register_forward_hook(hear) for m in model.decoder.modules()
-             if isinstance(m, Residual)]  # fmt: skip
-    model(source, inputs)
-    for hook in hooks:
-        hook.remove()
+    added = [part for _, part in stream_parts(model, source, inputs, "decoder")]
     norm: Any = model.decoder.norm
     stream = torch.stack(added).sum(0)
     deviation = (stream.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()

@@ -321,6 +321,11 @@ def test_a_class_that_is_only_begun_is_no_wrong_answer(begun, capsys):
     assert capsys.readouterr().out == "Exercise attention project: your turn.\n"
 
 
+def test_an_optimiser_that_is_only_begun_is_no_wrong_answer(capsys):
+    check_answer("training project", readers.Begun)
+    assert capsys.readouterr().out == "Exercise training project: your turn.\n"
+
+
 def test_a_function_that_makes_modules_is_as_good_as_a_class(capsys):
     check_answer("attention project", lambda d, h: plain.MultiHeadAttention(d, h))
     assert capsys.readouterr().out == "Exercise attention project: right.\n"
