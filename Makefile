@@ -58,7 +58,7 @@ test-browser: book  ## opens every page in Chromium: both themes, two widths, ac
 test-colab: setup  ## runs each notebook as Colab would: no package, an empty folder, its own install cell
 	$(BIN)/python tools/colab.py $(NAMES)
 
-bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT and x-transformers; ARGS="--help" for options
+bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT, x-transformers and CTranslate2; ARGS="--help" for options
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 $(BENCH)/.ready: benchmarks/requirements.txt pyproject.toml

@@ -32,9 +32,9 @@ SEEDS = (0, 1, 2)
 START = {
     "data.vocabulary": 8000,
     "model.d_ff": 256,
-    "training.steps": 1000,
+    "training.steps": 750,
     "training.tokens": 2048,
-    "training.warmup": 300,
+    "training.warmup": 250,
     "training.both_ways": 0.0,
 }
 

@@ -33,7 +33,7 @@ class Size:
 
 
 class Ours(nn.Module):
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, **options: Any) -> None:
         super().__init__()
         config = TransformerConfig(
             source_vocab=size.vocab,
@@ -44,6 +44,7 @@ class Ours(nn.Module):
             d_ff=size.d_ff,
             dropout=size.dropout,
             final_norm=True,  # as nn.Transformer has
+            **options,
         )
         self.model = Transformer(config)
         silence(self.model.generator.weight)

@@ -14,11 +14,10 @@ Result = dict[str, Any]
 
 
 def machine_line(machine: Result) -> str:
-    return (
-        f"{machine['date']} · {machine['processor']}, {machine['threads']} threads · "
-        f"torch {machine['torch']}, transformers {machine['transformers']}, "
-        f"x-transformers {machine['x-transformers']} · `{machine['command']}`"
-    )
+    peers = ("torch", "transformers", "x-transformers", "ctranslate2")
+    versions = ", ".join(f"{name} {machine[name]}" for name in peers if name in machine)
+    where = f"{machine['date']} · {machine['processor']}, {machine['threads']} threads"
+    return f"{where} · {versions} · `{machine['command']}`"
 
 
 def table(result: Result) -> str:

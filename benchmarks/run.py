@@ -88,7 +88,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         **machine(options.device),
         "command": " ".join(["python", "benchmarks/run.py", *sys.argv[1:]]),
-        **{name: version(name) for name in ("transformers", "x-transformers")},
+        **{name: version(name) for name in ("transformers", "x-transformers", "ctranslate2")},
     }
 
 

@@ -11,6 +11,7 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
+from ctranslate import CTranslate2
 from peers import Marian, Ours, Size, Torch, XTransformers
 from timing import Run
 from unmasked import search
@@ -164,6 +165,35 @@ def beam(size: Size, device: str) -> dict[str, Run]:
     return contestants
 
 
+def beside_c(size: Size, rows: int, device: str, *, width: int = 1) -> dict[str, Run]:
+    """Ours and the same weights in C++: both have to write the same tokens."""
+    source = ragged(rows, 24, device=device)
+    ours = Ours(size, norm="pre").to(device).eval()
+    theirs = CTranslate2(ours.model)
+    contestants: dict[str, Callable[[], Any]] = {
+        "unmasked": lambda: found(ours, source, width),
+        "CTranslate2": lambda: found(theirs, source, width),
+    }
+    mine, others = (run() for run in contestants.values())
+    if [[str(token) for token in row if token] for row in mine.flatten(1).tolist()] != others:
+        raise SystemExit(f"{size}, {rows} sentences, beam {width}: not the tokens of CTranslate2")
+    return dict(contestants)
+
+
+def found(model: Any, source: Tensor, width: int) -> Any:
+    if width == 1:
+        return model.greedy(source, NEW_TOKENS)
+    return model.beam(source, width, NEW_TOKENS)
+
+
+def in_c(name: str, size: Size, rows: int, width: int, goal: float, rounds: int) -> Work:
+    what = "one sentence" if rows == 1 else f"batch {rows}"
+    how = "greedy" if width == 1 else f"beam {width}"
+    title = f"{how}, d={size.d_model}, {size.n_layers}+{size.n_layers} layers, {what}, beside C++"
+    prepare = functools.partial(beside_c, size, rows, width=width)
+    return Work(f"c-{name}", title, prepare, (("unmasked", "CTranslate2", goal),), rounds)
+
+
 class Ending(FastSteps):
     """Sentence number i ends after `ends[i]` tokens, whatever the model says."""
 
@@ -299,6 +329,12 @@ WORKS = (
         (("unmasked", "MarianMT", 1.25),),
         3,
     ),
+    in_c("greedy-256", SMALL, 32, 1, 1.0, 15),
+    in_c("greedy-512", BASE, 32, 1, 1.0, 9),
+    in_c("one-256", SMALL, 1, 1, 0.8, 41),
+    in_c("one-512", BASE, 1, 1, 0.8, 21),
+    in_c("beam-256", SMALL, 32, 5, 1.0, 7),
+    in_c("beam-512", BASE, 32, 5, 1.0, 5),
     Work(
         "feed-forward",
         "feed-forward layer, d=512, batch 32 × 64, forward",

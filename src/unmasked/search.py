@@ -40,7 +40,7 @@ def greedy(
     """
 
     def likeliest(logits: Tensor, _rows: Tensor, _time: int) -> Tensor:
-        return logits.max(-1).indices  # argmax, but vectorised
+        return likeliest_of(logits)
 
     return one_by_one(
         model,
@@ -154,9 +154,10 @@ def beam(
             tokens, parents = tokens.gather(1, order), parents.gather(1, order)
             best_to_come = totals[:, 0] / penalties[rows]
             going = (finished.scores[rows, n_best - 1] < best_to_come) & (time < last[:, 0])
-            if not going.any():
+            n_going = int(going.sum())
+            if n_going == 0:
                 break
-            if worth_dropping(going):
+            if worth_dropping(n_going, len(going)):
                 steps.keep(going)
                 rows, totals, history = rows[going], totals[going], history[going]
                 tokens, parents = tokens[going], parents[going]
@@ -197,17 +198,20 @@ def one_by_one(
         tokens = torch.full((len(source), 1), bos, device=source.device)
         parents = torch.zeros_like(tokens)
         going = torch.ones_like(rows, dtype=torch.bool)
+        last = limits
         time = 0
         while True:
             tokens = choose(without_padding(steps.step(tokens, parents)), rows, time)
             written[rows, time] = tokens[:, 0]
             time += 1
-            going &= (tokens[:, 0] != eos) & (time < limits[rows])
-            if not going.any():
+            going &= (tokens[:, 0] != eos) & (time < last)
+            n_going = int(going.sum())
+            if n_going == 0:
                 break
-            if drop_finished and worth_dropping(going):
+            if drop_finished and worth_dropping(n_going, len(going)):
                 steps.keep(going)
-                rows, tokens, parents, going = (x[going] for x in (rows, tokens, parents, going))
+                rows, tokens, parents = rows[going], tokens[going], parents[going]
+                last, going = last[going], going[going]
     beyond = torch.arange(limit, device=source.device) >= limits[:, None]
     return trim(clear_after(written, eos).masked_fill(beyond, PADDING))
 
@@ -336,6 +340,19 @@ def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tens
     return totals, chosen // best.shape[-1], tokens.flatten(1).gather(1, chosen)
 
 
+def likeliest_of(x: Tensor, block: int = 64) -> Tensor:
+    """x.argmax(-1), the first of equals: the block with the highest maximum, then the place there.
+
+    Of several rows; a maximum without its place is what a processor finds ten times as fast.
+    """
+    if x.shape[-1] % block or x.numel() == x.shape[-1]:
+        return x.argmax(-1)
+    blocks = x.view(*x.shape[:-1], -1, block)
+    chosen = blocks.amax(-1).argmax(-1, keepdim=True)  # [..., 1]
+    inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
+    return (chosen[..., None] * block + inside.argmax(-1, keepdim=True))[..., 0, 0]
+
+
 def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
     """x.topk(k) over a long last dimension: the k best are in the k blocks with the best maxima."""
     if x.shape[-1] < 4 * k * block:
@@ -364,9 +381,9 @@ def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) ->
     return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=most)
 
 
-def worth_dropping(going: Tensor) -> bool:
+def worth_dropping(n_going: int, n: int) -> bool:
     """Leaving rows out copies the caches: do it when a quarter of them is finished."""
-    return 4 * int(going.sum()) <= 3 * len(going)
+    return 4 * n_going <= 3 * n
 
 
 def clear_after(tokens: Tensor, eos: int) -> Tensor:

@@ -576,7 +576,7 @@ def test_what_is_drawn_does_not_depend_on_who_has_finished(monkeypatch):
     model, source = copier_and_source()
     options = {"temperature": 3.0}
     dropping = sample(model, source, 6, 12, **options, generator=seeded())
-    monkeypatch.setattr(search, "worth_dropping", lambda _: False)
+    monkeypatch.setattr(search, "worth_dropping", lambda *_: False)
     keeping = sample(model, source, 6, 12, **options, generator=seeded())
     assert torch.equal(dropping.tokens, keeping.tokens)
     assert difference(dropping.log_probs, keeping.log_probs) < 1e-9
@@ -624,3 +624,10 @@ def test_samples_keep_to_the_limit_of_their_sentence_and_never_hold_padding():
 def test_what_cannot_be_drawn_from_is_refused(options, message):
     with pytest.raises(ValueError, match="^" + re.escape(message)):
         sample(untrained(), ragged(LENGTHS), **options)
+
+
+@pytest.mark.parametrize("size", [640, 100, 64])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_likeliest_of_many_is_the_first_of_the_highest(rows, size):
+    x = torch.randint(0, 30, (rows, 2, size)).float()
+    assert torch.equal(search.likeliest_of(x), x.argmax(-1))

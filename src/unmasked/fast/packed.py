@@ -2,8 +2,8 @@
 
 In a ragged batch a third of the positions may be padding. Projections, norms and feed-forward
 layers do not care which sentence a position belongs to, so here they see one long row of real
-positions, [1, N, D]; only attention gets its sentences back. For training, where it is faster;
-the numbers are those of the model's own forward, within rounding.
+positions, [1, N, D]; only attention gets its sentences back. The numbers are those of the model's
+own forward, within rounding.
 """
 
 from __future__ import annotations
@@ -52,6 +52,17 @@ def attend(
     return module.output(layout.pack(attended))
 
 
+def packed_encode(model: Transformer, source: Tensor, layout: Layout) -> Tensor:
+    """What `model.encode` gives at the real positions: [1, N, D]. For plain models only."""
+    layer: Any
+    x = layout.pack(model.source_embedding(source))
+    look = {"layout": layout, "mask": padding_mask(source)}
+    for layer in model.encoder.layers:
+        x = layer.attention_residual(x, attend, module=layer.self_attention, **look)
+        x = layer.feed_forward_residual(x, layer.feed_forward)
+    return x if model.encoder.norm is None else model.encoder.norm(x)
+
+
 def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tensor) -> Tensor:
     """What `model.decode` gives at the target's `real` positions: [N, D].
 
@@ -64,19 +75,11 @@ def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tens
         fix = "pad on the right, or use packed=False"
         raise invalid("target", "its real labels first in every row", "padding before one", fix)
     layer: Any
-    source_mask = padding_mask(source)
-    across = Layout(source != PADDING)
-    x = across.pack(model.source_embedding(source))
-    look = {"layout": across, "mask": source_mask}
-    for layer in model.encoder.layers:
-        x = layer.attention_residual(x, attend, module=layer.self_attention, **look)
-        x = layer.feed_forward_residual(x, layer.feed_forward)
-    memory = x if model.encoder.norm is None else model.encoder.norm(x)
-
-    own = Layout(real)
+    across, own = Layout(source != PADDING), Layout(real)
+    memory = packed_encode(model, source, across)
     x = own.pack(model.target_embedding(target))
     back = {"layout": own, "mask": causal_mask(target.shape[1], device=target.device)}
-    over = {"layout": own, "mask": source_mask, "memory": (memory, across)}
+    over = {"layout": own, "mask": padding_mask(source), "memory": (memory, across)}
     for layer in model.decoder.layers:
         x = layer.self_residual(x, attend, module=layer.self_attention, **back)
         x = layer.cross_residual(x, attend, module=layer.cross_attention, **over)

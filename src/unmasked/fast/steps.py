@@ -1,9 +1,9 @@
 """One step of decoding after the other, for several hypotheses of several sentences.
 
 A step is so little work that calling modules and checking shapes would take as long as computing.
-Here the weights are read once a search: query, key and value of self-attention in one matrix, and
-for short products on a CPU in the memory order that suits them (up to 1.7 × as fast). For plain
-models only (`guard.is_plain`); `search.Cached` does the same for any model.
+Here the weights are read once a search, query, key and value of self-attention in one matrix, and
+laid out for short products. For plain models only (`guard.is_plain`); `search.Cached` does the same
+for any model.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..attention import MultiHeadAttention
+from ..attention import KeyValueCache, MultiHeadAttention
+from ..config import PADDING
 from ..decoder import DecoderState
 from ..encoder import Residual
 from ..masks import padding_mask
 from ..transformer import Transformer
-
-Weights = tuple[Tensor, Tensor | None]
+from .packed import Layout, packed_encode
+from .products import Product, product
 
 
 class FastSteps:
@@ -34,13 +35,16 @@ class FastSteps:
     def __init__(self, model: Transformer, source: Tensor, width: int, steps: int) -> None:
         self.model, self.width, self.time = model, width, 0
         mask = padding_mask(source)
-        self.mask = None if bool(mask.all()) else mask
+        self.mask = None if bool(mask.all()) else added(mask, model.generator.weight.dtype)
         self.state = model.start(min(steps, 128) * width)  # memory for most sentences
+        if suits_products(source, width):
+            self.state.layers = [layer._replace(past=TightCache()) for layer in self.state.layers]
         self.own = torch.eye(width, dtype=torch.bool, device=source.device)
         self.ancestors = source.new_zeros(len(source), width, 0, dtype=torch.bool)
-        short = source.device.type == "cpu" and 8 <= len(source) * width <= 128
-        self.decoder = StepDecoder(model, column_major=short)
-        self.decoder.remember(model.encode(source), self.state)
+        self.decoder = StepDecoder(model, rows=len(source) * width)
+        real = Layout(source != PADDING)
+        memory = real.unpack(packed_encode(model, source, real))
+        self.decoder.remember(memory, self.state)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
@@ -70,6 +74,52 @@ def take(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))
 
 
+def added(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """To be added to the scores: what the kernel would make of the mask in each call."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -torch.inf)
+
+
+def suits_products(source: Tensor, width: int) -> bool:
+    """One query for each of several sentences, on a CPU: PyTorch's kernel is made for many."""
+    return width == 1 and len(source) > 1 and source.device.type == "cpu"
+
+
+class TightCache(KeyValueCache):
+    """Without free memory between one sentence's keys and the next one's.
+
+    Reading on without a gap is so much faster that copying everything at each step pays, from one
+    place in memory to another and back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = [torch.empty(0)] * 4
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds [B, H, 1, K] and returns all that is there now: [B, H, length, K]."""
+        if self.length:
+            keys, values = self.joined(self.keys, keys), self.joined(self.values, values)
+        self.keys, self.values, self.length = keys, values, keys.shape[2]
+        return keys, values
+
+    def joined(self, old: Tensor, new: Tensor) -> Tensor:
+        place, size = self.places.pop(0), old.numel() + new.numel()
+        if place.numel() < size:
+            place = new.new_empty(2 * size)
+        self.places.append(place)
+        batch, heads, length, width = old.shape
+        out = place[:size].view(batch, heads, length + 1, width)
+        return torch.cat([old, new], dim=2, out=out)
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """PyTorch's kernel, or two products and a softmax."""
+    if not suits_products(query, query.shape[2]):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1)
+    return (scores if mask is None else scores + mask).softmax(-1) @ value
+
+
 @dataclass(frozen=True)
 class Norm:
     """A residual's norm: before the sublayer or after the sum."""
@@ -94,24 +144,24 @@ class StepLayer:
     """What one layer multiplies with."""
 
     self_norm: Norm
-    query_key_value: Weights
-    self_output: Weights
+    query_key_value: Product
+    self_output: Product
     cross_norm: Norm
-    cross_query: Weights
-    cross_output: Weights
+    cross_query: Product
+    cross_output: Product
     feed_forward_norm: Norm
-    expand: Weights
-    contract: Weights
+    expand: Product
+    contract: Product
 
 
 class StepDecoder:
     """Called with new vectors [B, W, D] and the state that remembers what came before them."""
 
-    def __init__(self, model: Transformer, *, column_major: bool) -> None:
-        def weights(*parts: Any) -> Weights:
+    def __init__(self, model: Transformer, *, rows: int) -> None:
+        def weights(*parts: Any) -> Product:
             matrix = torch.cat([part.weight.flatten(1) for part in parts])
-            matrix = matrix.t().contiguous().t() if column_major else matrix
-            return matrix, None if parts[0].bias is None else torch.cat([p.bias for p in parts])
+            bias = None if parts[0].bias is None else torch.cat([part.bias for part in parts])
+            return product(matrix, bias, rows)
 
         layers: Any = model.decoder.layers
         self.layers: list[StepLayer] = []
@@ -138,7 +188,8 @@ class StepDecoder:
     def remember(self, memory: Tensor, state: DecoderState) -> None:
         """Computes cross-attention's keys and values, once for all steps."""
         for attention, remembered in zip(self.attentions, state.layers, strict=True):
-            attention.keys_and_values(memory, memory, remembered.memory)
+            attention.keys_and_values(memory, memory, cache := remembered.memory)
+            cache.keys, cache.values = cache.keys.contiguous(), cache.values.contiguous()
 
     def __call__(
         self, x: Tensor, mask: Tensor | None, memory_mask: Tensor | None, state: DecoderState
@@ -147,19 +198,19 @@ class StepDecoder:
         merge, (batch, width, d_model) = MultiHeadAttention.merge, x.shape
         heads = (batch, width, -1, self.n_heads, d_model // self.n_heads)
         for layer, remembered in zip(self.layers, state.layers, strict=True):
-            y = F.linear(layer.self_norm.enter(x), *layer.query_key_value)
-            q, k, v = y.view(heads).permute(2, 0, 3, 1, 4)  # three times [B, H, W, K]
+            y = layer.query_key_value(layer.self_norm.enter(x))
+            q, k, v = y.view(heads).permute(2, 0, 3, 1, 4).contiguous()  # each [B, H, W, K]
             k, v = remembered.past.append(k, v)
-            y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-            x = layer.self_norm.leave(x, F.linear(merge(y), *layer.self_output))
+            y = attend(q, k, v, mask)
+            x = layer.self_norm.leave(x, layer.self_output(merge(y)))
 
-            y = F.linear(layer.cross_norm.enter(x), *layer.cross_query)
+            y = layer.cross_query(layer.cross_norm.enter(x))
             q, k, v = y.view(heads)[:, :, 0].transpose(1, 2), *remembered.memory.read()
-            y = F.scaled_dot_product_attention(q, k, v, attn_mask=memory_mask)
-            x = layer.cross_norm.leave(x, F.linear(merge(y), *layer.cross_output))
+            y = attend(q, k, v, memory_mask)
+            x = layer.cross_norm.leave(x, layer.cross_output(merge(y)))
 
-            y = F.linear(layer.feed_forward_norm.enter(x), *layer.expand)
-            y = F.linear(self.activation(y), *layer.contract)
+            y = layer.expand(layer.feed_forward_norm.enter(x))
+            y = layer.contract(self.activation(y))
             x = layer.feed_forward_norm.leave(x, y)
         x = x if self.final_norm is None else self.final_norm(x)
-        return F.linear(x, *self.generator)
+        return self.generator(x)

@@ -2,30 +2,62 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from helpers import MODELS, difference, ragged, small_model
+from unmasked.attention import KeyValueCache
 from unmasked.config import BOS
-from unmasked.fast.steps import FastSteps, StepDecoder, take
+from unmasked.fast.steps import (
+    FastSteps,
+    StepDecoder,
+    TightCache,
+    added,
+    attend,
+    suits_products,
+    take,
+)
 from unmasked.masks import padding_mask
 
 LENGTHS = [7, 4, 1, 6, 2]
 
 
 @pytest.mark.parametrize("preset", MODELS)
-@pytest.mark.parametrize("column_major", [False, True])
-def test_the_step_decoder_computes_what_the_decoder_computes(preset, column_major):
+def test_the_step_decoder_computes_what_the_decoder_computes(preset):
     model = small_model(preset, output_bias=True)
     source = ragged(LENGTHS)
     mask, memory = padding_mask(source), model.encode(source)
-    steps = StepDecoder(model, column_major=column_major)
-    assert steps.layers[0].expand[0].is_contiguous() != column_major
+    steps = StepDecoder(model, rows=5)
     plain, fast = model.start(), model.start()
     with torch.no_grad():
         steps.remember(memory, fast)
         for _ in range(3):
             x = torch.randn(5, 1, 16).double()
             expected = model.decoder(x, memory, memory_mask=mask, state=plain)
-            assert difference(steps(x, None, mask, fast), model.generator(expected)) < 1e-12
+            found = steps(x, None, added(mask, x.dtype), fast)
+            assert difference(found, model.generator(expected)) < 1e-12
+
+
+def test_a_tight_cache_holds_what_the_other_one_holds_without_gaps():
+    tight, usual = TightCache(), KeyValueCache(capacity=4)
+    for step in range(9):
+        keys, values = torch.randn(2, 3, 2, 1, 5)
+        for mine, other in zip(tight.append(keys, values), usual.append(keys, values), strict=True):
+            assert mine.shape == (3, 2, step + 1, 5)
+            assert torch.equal(mine, other)
+            assert mine.is_contiguous()
+        if step == 4:
+            for cache in (tight, usual):
+                cache.select(torch.tensor([2, 0, 1]))
+
+
+def test_one_query_for_each_of_several_sentences_is_attended_to_by_products():
+    for batch, width, products in ((3, 1, True), (1, 1, False), (3, 4, False)):
+        query, key, value = (torch.randn(batch, 2, n, 5) for n in (width, 6, 6))
+        hidden = torch.arange(6) < torch.randint(1, 6, (batch, 1, 1, 1))
+        assert suits_products(query, width) == products
+        for mask in (None, added(hidden, query.dtype)):
+            expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+            assert difference(attend(query, key, value, mask), expected) < 1e-6
 
 
 def test_the_cache_is_never_reordered():
@@ -51,7 +83,9 @@ def test_no_mask_where_there_is_no_padding():
     model = small_model()
     assert FastSteps(model, ragged([4, 4]), 1, 5).mask is None
     source = ragged([4, 3])
-    assert torch.equal(FastSteps(model, source, 1, 5).mask, padding_mask(source))
+    mask = FastSteps(model, source, 1, 5).mask
+    assert torch.equal(mask == 0, padding_mask(source))
+    assert mask[1, 0, 0, 3] == -torch.inf
 
 
 def test_rows_are_taken_sentence_by_sentence():
