@@ -1,6 +1,7 @@
 """Puts a trained translator into the package as it ships, scores it there, and records both.
 
 Example: python benchmarks/translation.py runs/multi30k-en-de
+         python benchmarks/translation.py --again en-de    (only scores what ships, once more)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 from model_card import card
 from unmasked.data.multi30k import multi30k
 from unmasked.data.sources import directed
-from unmasked.evaluation import bleu, mean_cross_entropy
+from unmasked.evaluation import bleu, chrf, mean_cross_entropy, paired_bootstrap
 from unmasked.storage import digest
 from unmasked.training.machine import machine
 from unmasked.translator import MODELS, Translator, weights_file
@@ -29,7 +30,7 @@ Pairs = Sequence[tuple[str, str]]
 SPLITS = ("val", "test_2016_flickr")
 BEAMS = {"greedy": 1, "beam 5": 5}
 BUCKETS = (0, 8, 11, 14, 18, 100)  # words of the source: from each to below the next
-PENALTIES = (0.6, 1.0, 1.4)  # of length: the best on the validation set is kept with the model
+PENALTIES = (0.6, 1.0, 1.4)  # of length; more while the best, on the validation set, is the last
 CARD = "README.md"
 
 
@@ -37,16 +38,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("run", type=Path, help="the folder that python -m unmasked train wrote")
-    run = parser.parse_args().run
+    parser.add_argument(
+        "run", type=Path, nargs="?", help="the folder that python -m unmasked train wrote"
+    )
+    parser.add_argument("--again", metavar="NAME", help="score a model that ships, such as en-de")
+    options = parser.parse_args()
+    if (options.run is None) == (options.again is None):
+        parser.error("name either a run's folder or, after --again, a model that ships")
+    if options.again:
+        return once_more(options.again)
+    run = options.run
     trained = Translator.load(run)
     if trained.languages is None:
         parser.error(f"{run}: its recipe names no languages; train --preset multi30k-en-de")
     name = "-".join(trained.languages)
     history = json.loads(newest_state(run).read_text())["state"]["history"]
     penalties = with_penalties(trained)
-    chosen = max(PENALTIES, key=lambda penalty: penalties[f"{penalty}"]["val"])
-    trained.about["length_penalty"] = chosen
+    trained.about["length_penalty"] = float(max(penalties, key=lambda each: penalties[each]))
     say(f"scoring {run}, length penalty {trained.about['length_penalty']}")
     scores = {split: score(trained, split) for split in SPLITS}
     trained.save(MODELS / name, dtype=torch.float16)
@@ -65,13 +73,8 @@ def main() -> None:
         "bytes": weights_file(MODELS / name).stat().st_size,
         "sha256": digest(weights_file(MODELS / name)),
         "float32": {split: found["bleu"] for split, found in scores.items()},
-        "float16": {split: found["bleu"] for split, found in again.items()},
-        "penalties": {
-            penalty: {split: round(value, 2) for split, value in found.items()}
-            for penalty, found in penalties.items()
-        },
-        "interval": again["test_2016_flickr"]["interval"],
-        "signature": again["val"]["signature"],
+        **summary(again),
+        "penalties": penalties,
         "surprise": {split: cross_entropy(shipped, split) for split in ("train", *SPLITS)},
         "by_length": by_length(again["test_2016_flickr"]),
         "atlas": heads(shipped),
@@ -81,18 +84,48 @@ def main() -> None:
     say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {MODELS / name}")
 
 
+def once_more(name: str) -> None:
+    """What ships, scored again: the record keeps what it says about the training."""
+    shipped, path = Translator.load(MODELS / name), RECORDS / f"multi30k-{name}.json"
+    result = json.loads(path.read_text("utf-8"))
+    result |= summary({split: score(shipped, split) for split in SPLITS})
+    result["penalties"] = with_penalties(shipped)
+    result["again"] = {
+        **machine(),
+        "command": " ".join(["python", "benchmarks/translation.py", *sys.argv[1:]]),
+    }
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    say(f"recorded in {path}")
+
+
+def summary(scored: dict[str, Any]) -> dict[str, Any]:
+    """Of the weights that ship. The paired test asks whether a beam is more than chance."""
+    test = scored["test_2016_flickr"]
+    beam = paired_bootstrap(test["written"]["greedy"], test["written"]["beam 5"], test["target"])
+    return {
+        "float16": {split: found["bleu"] for split, found in scored.items()},
+        "chrf": {split: found["chrf"] for split, found in scored.items()},
+        "interval": test["interval"],
+        "beam": {"difference": round(beam.difference, 2), "p": round(beam.p, 4)},
+        "signature": test["signature"],
+    }
+
+
 def newest_state(run: Path) -> Path:
     return sorted((run / "checkpoints").glob("step-*/state.json"))[-1]
 
 
-def with_penalties(translator: Translator) -> dict[str, dict[str, float]]:
-    """BLEU with a beam of five: what the choice is made by, and what it would have given."""
-    found: dict[str, dict[str, float]] = {f"{penalty}": {} for penalty in PENALTIES}
-    for split in SPLITS:
-        source, target = zip(*pairs_of(translator, split), strict=True)
-        for penalty in PENALTIES:
-            written = translator.translate(source, beam_size=5, length_penalty=penalty)
-            found[f"{penalty}"][split] = bleu(written, target).score
+def with_penalties(translator: Translator) -> dict[str, float]:
+    """BLEU on the validation set with a beam of five, by which the choice is made."""
+    found: dict[str, float] = {}
+    source, target = zip(*pairs_of(translator, "val"), strict=True)
+    tried = list(PENALTIES)
+    for penalty in tried:
+        written = translator.translate(source, beam_size=5, length_penalty=penalty)
+        found[f"{penalty}"] = round(bleu(written, target).score, 2)
+        say(f"    length penalty {penalty}: BLEU {found[f'{penalty}']}")
+        if penalty == tried[-1] and found[f"{penalty}"] == max(found.values()):
+            tried.append(round(penalty + 0.4, 1))
     return found
 
 
@@ -108,6 +141,7 @@ def score(translator: Translator, split: str) -> dict[str, Any]:
         say(f"    {split}, {name}: {found}")
     return {
         "bleu": {name: round(found.score, 2) for name, found in scores.items()},
+        "chrf": {name: round(chrf(texts, target).score, 2) for name, texts in written.items()},
         "signature": scores["greedy"].signature,
         "interval": bleu(written["beam 5"], target, draws=1000).interval,
         "source": source,
