@@ -2,6 +2,7 @@
 
 Example: python benchmarks/translation.py runs/multi30k-en-de
          python benchmarks/translation.py --again en-de    (only scores what ships, once more)
+         python benchmarks/translation.py runs/x --as en-de-x    (ships nothing, only records)
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def main() -> None:
         "run", type=Path, nargs="?", help="the folder that python -m unmasked train wrote"
     )
     parser.add_argument("--again", metavar="NAME", help="score a model that ships, such as en-de")
+    parser.add_argument("--as", dest="record", metavar="NAME", help="record so, and ship nothing")
     options = parser.parse_args()
     if (options.run is None) == (options.again is None):
         parser.error("name either a run's folder or, after --again, a model that ships")
@@ -51,18 +53,19 @@ def main() -> None:
     trained = Translator.load(run)
     if trained.languages is None:
         parser.error(f"{run}: its recipe names no languages; train --preset multi30k-en-de")
-    name = "-".join(trained.languages)
+    name = options.record or "-".join(trained.languages)
+    kept = run / "float16" if options.record else MODELS / name
     history = json.loads(newest_state(run).read_text())["state"]["history"]
     penalties = with_penalties(trained)
     trained.about["length_penalty"] = float(max(penalties, key=lambda each: penalties[each]))
     say(f"scoring {run}, length penalty {trained.about['length_penalty']}")
     scores = {split: score(trained, split) for split in SPLITS}
-    trained.save(MODELS / name, dtype=torch.float16)
-    say(f"scoring {MODELS / name}")
-    shipped = Translator.load(MODELS / name)
+    trained.save(kept, dtype=torch.float16)
+    say(f"scoring {kept}")
+    shipped = Translator.load(kept)
     again = {split: score(shipped, split) for split in SPLITS}
     shipped.about["scores"] = {split: found["bleu"] for split, found in again.items()}
-    shipped.save(MODELS / name, dtype=torch.float16)
+    shipped.save(kept, dtype=torch.float16)
     result = {
         "machine": {
             **machine(),
@@ -70,8 +73,8 @@ def main() -> None:
         },
         "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
         "parameters": shipped.model.count_parameters(),
-        "bytes": weights_file(MODELS / name).stat().st_size,
-        "sha256": digest(weights_file(MODELS / name)),
+        "bytes": weights_file(kept).stat().st_size,
+        "sha256": digest(weights_file(kept)),
         "float32": {split: found["bleu"] for split, found in scores.items()},
         **summary(again),
         "penalties": penalties,
@@ -80,8 +83,8 @@ def main() -> None:
         "atlas": heads(shipped),
     }
     (RECORDS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    (MODELS / name / CARD).write_text(card(name, result))
-    say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {MODELS / name}")
+    (kept / CARD).write_text(card(name, result))
+    say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {kept}")
 
 
 def once_more(name: str) -> None:

@@ -3,6 +3,7 @@
 import inspect
 import math
 import types
+from collections import Counter
 from itertools import pairwise
 
 import torch
@@ -13,6 +14,7 @@ from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies
 from unmasked.search import beam
 from unmasked_book import plain
+from unmasked_book.exercises.translating import once
 
 
 def plain_with(*changes):
@@ -597,7 +599,31 @@ INSIDE = [
     (attribution(constant=False), r"has shape \[7, 2, 3\], not \[8, 2, 3\]"),
 ]
 
+def merges(words, n, *, weighted=True):
+    """Byte-pair encoding over strings with blanks between the pieces."""
+    spaced = {f" {' '.join(word)} ": count if weighted else 1 for word, count in words.items()}
+    found = []
+    for _ in range(n):
+        counts = Counter()
+        for word, count in spaced.items():
+            for pair in pairwise(word.split()):
+                counts[pair] += count
+        best = max(sorted(counts, reverse=True), key=counts.get)
+        found.append(best)
+        joined = {}
+        for word, count in spaced.items():
+            joined[f" {' '.join(once(word.split(), best))} "] = count
+        spaced = joined
+    return found
+
+
+TRANSLATING = [
+    (lambda words, n: merges(words, n, weighted=False), r"not yet: merge \d of .* times; .* occurs"),
+    (lambda words, n: merges(words, n)[:-1], r"gives \d merges, where \d were asked for"),
+]
+
 RIGHT = {
+    "translating project": merges,
     "inside project": attribution(),
     "training project": Adam,
     "decoding project": searched(),
@@ -610,6 +636,7 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
+    "translating project": TRANSLATING,
     "inside project": INSIDE,
     "training project": TRAINING,
     "decoding project": DECODING,
