@@ -5,15 +5,12 @@ import torch
 from torch.nn import functional as F
 
 from helpers import MODELS, difference, ragged, small_model
-from unmasked.attention import KeyValueCache
 from unmasked.config import BOS
 from unmasked.fast.steps import (
     FastSteps,
     StepDecoder,
-    TightCache,
     added,
     attend,
-    suits_products,
     take,
 )
 from unmasked.masks import padding_mask
@@ -37,24 +34,10 @@ def test_the_step_decoder_computes_what_the_decoder_computes(preset):
             assert difference(found, model.generator(expected)) < 1e-12
 
 
-def test_a_tight_cache_holds_what_the_other_one_holds_without_gaps():
-    tight, usual = TightCache(), KeyValueCache(capacity=4)
-    for step in range(9):
-        keys, values = torch.randn(2, 3, 2, 1, 5)
-        for mine, other in zip(tight.append(keys, values), usual.append(keys, values), strict=True):
-            assert mine.shape == (3, 2, step + 1, 5)
-            assert torch.equal(mine, other)
-            assert mine.is_contiguous()
-        if step == 4:
-            for cache in (tight, usual):
-                cache.select(torch.tensor([2, 0, 1]))
-
-
-def test_one_query_for_each_of_several_sentences_is_attended_to_by_products():
-    for batch, width, products in ((3, 1, True), (1, 1, False), (3, 4, False)):
+def test_attention_of_a_step_is_the_kernels():
+    for batch, width in ((3, 1), (1, 1), (3, 4)):
         query, key, value = (torch.randn(batch, 2, n, 5) for n in (width, 6, 6))
         hidden = torch.arange(6) < torch.randint(1, 6, (batch, 1, 1, 1))
-        assert suits_products(query, width) == products
         for mask in (None, added(hidden, query.dtype)):
             expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
             assert difference(attend(query, key, value, mask), expected) < 1e-6
