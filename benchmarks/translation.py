@@ -83,7 +83,8 @@ def main() -> None:
         "atlas": heads(shipped),
     }
     (RECORDS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    (kept / CARD).write_text(card(name, result))
+    if not options.record:
+        (kept / CARD).write_text(card(name, result))
     say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {kept}")
 
 

@@ -29,6 +29,21 @@ def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
     assert all(run["beam"]["p"] < 0.05 for run in runs.values())
 
 
+def test_what_chapter_10_says_about_the_longer_training_is_recorded():
+    text = prose("10_translating")
+    before, after = (recorded(f"multi30k-{name}") for name in ("de-en", "de-en-8000"))
+    recipe, other = (
+        recorded(f"multi30k-{name}")["training"]["recipe"] for name in ("de-en-8000", "en-de")
+    )
+    assert recipe["training"] == other["training"]
+    assert recipe["model"] == other["model"]
+    val, test = (
+        f"{after['float16'][split]['beam 5']:.2f} instead of {before['float16'][split]['beam 5']}"
+        for split in ("val", "test_2016_flickr")
+    )
+    assert f"{val} on the validation set, and {test} on the test set" in text
+
+
 def test_what_chapter_10_says_about_lengths_is_recorded():
     text = prose("10_translating")
     for name in ("en-de", "de-en"):
