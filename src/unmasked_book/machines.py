@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -20,10 +22,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from unmasked.config import BOS, TransformerConfig
 from unmasked.data.corpus import Corpus
 from unmasked.errors import check_at_least, invalid
+from unmasked.fast.steps import FastSteps
 from unmasked.plots.picture import COLOURS, DASHES, GREY, MARKERS, STYLE, Picture, number, panels
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
@@ -87,6 +91,25 @@ def training_bytes(parameters: int, processes: int = 1, *, sharded: bool = False
     """What each process holds between two steps with Adam, in float32; sharded, only its part."""
     held = -(-parameters // processes) if sharded else parameters
     return {"weights": FLOAT32 * held, "gradients": FLOAT32 * held, "Adam": 2 * FLOAT32 * held}
+
+
+def kept_numbers(
+    config: TransformerConfig, source: int, target: int, rows: int = 1
+) -> dict[str, int]:
+    """Numbers that a training step keeps for its backward pass, part by part, without dropout's.
+
+    A masked attention keeps its queries, keys and values, and its result before and after rows
+    without a key are emptied; a norm its input and, for the next matrix, its output. The few
+    numbers that norms and softmax keep for each row are left out.
+    """
+    d, encoder, decoder = config.d_model, config.n_layers, config.decoder_layers
+    read, written = rows * source, rows * target
+    last = 2 * d if config.has_final_norm else d  # what a stack hands over
+    return {
+        "encoder": read * (encoder * (9 * d + config.d_ff) + last),
+        "decoder": decoder * (written * (14 * d + config.d_ff) + read * 2 * d) + written * last,
+        "logits": written * config.target_vocab,
+    }
 
 
 # --- Floating-point formats -------------------------------------------------------------------
@@ -226,6 +249,83 @@ def training_step(
     return functools.partial(trainer.update, 1, range(len(lengths)))
 
 
+def decoding_step(
+    config: TransformerConfig, rows: int, device: torch.device
+) -> Callable[[], Tensor]:
+    """The first step of greedy search with a new model, for so many sentences of 16 words."""
+    draws = torch.Generator().manual_seed(0)
+    source = torch.randint(3, config.source_vocab, (rows, 16), generator=draws).to(device)
+    begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
+    with torch.inference_mode():
+        steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
+
+    @torch.inference_mode()
+    def run() -> Tensor:
+        steps.time = 0  # each time as if it were the first
+        for layer in steps.state.layers:
+            layer.past.length = 0
+        return steps.step(begin, parents)
+
+    return run
+
+
+# --- Looked into ------------------------------------------------------------------------------
+
+
+def kept_bytes(run: Callable[[], object], without: Iterable[Tensor] = ()) -> int:
+    """What autograd keeps of a run for its backward pass: the memory of tensors, each once.
+
+    `without` are tensors that are there anyway, such as a model's parameters.
+    """
+    there = {x.untyped_storage().data_ptr() for x in without}
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        kept[storage.data_ptr()] = storage  # held, so that nothing else can get its place
+        return x.detach()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        result = run()  # held as well: its graph keeps what it needs
+    del result
+    return sum(storage.nbytes() for place, storage in kept.items() if place not in there)
+
+
+class Calls(TorchDispatchMode):
+    """Counts the operations that PyTorch dispatches, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def calls(run: Callable[[], object]) -> Counter[str]:
+    """The operations of a run, and how often each is called."""
+    with Calls() as found:
+        run()
+    return found.count
+
+
+def profiled(run: Callable[[], object], device: torch.device, times: int = 5) -> dict[str, float]:
+    """The share of each operation in the time of a run, the largest first: `torch.profiler`."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it also writes when it begins and ends
+    run()
+    with torch.profiler.profile() as found:
+        for _ in range(times):
+            run()
+        synchronise(device)
+    column = "self_cpu_time_total" if device.type == "cpu" else "self_device_time_total"
+    spent = {x.key.removeprefix("aten::"): getattr(x, column) for x in found.key_averages()}
+    return {
+        name: spent[name] / sum(spent.values())
+        for name in sorted(spent, key=lambda each: -spent[each])
+    }
+
+
 # --- What was measured ------------------------------------------------------------------------
 
 
@@ -327,7 +427,8 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
     """Both scales logarithmic, and a legend under what was measured on."""
     axis.set(xscale="log", yscale="log")
     for side in (axis.xaxis, axis.yaxis):
-        side.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        low, high = side.get_data_interval()
+        side.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
         side.set_major_formatter(lambda value, _: f"{value:,.10g}")
         side.set_minor_formatter(NullFormatter())
     axis.spines[["top", "right"]].set_visible(False)

@@ -1,23 +1,29 @@
 """What is counted is what PyTorch counts; what is timed and drawn is what is said."""
 
 import itertools
+import os
 import time
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import MODELS, ragged, small_config
 from unmasked import Transformer, TransformerConfig, attention
-from unmasked.loss import translation_loss
+from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.training.recipe import Recipe
 from unmasked_book import machines
 from unmasked_book.machines import (
     FORMATS,
     attainable,
     bandwidth,
+    calls,
+    decoding_step,
     exponent,
+    kept_bytes,
+    kept_numbers,
     measured,
     multiply_adds,
     peak,
@@ -25,6 +31,7 @@ from unmasked_book.machines import (
     product_bytes,
     product_operations,
     products,
+    profiled,
     roofline,
     rounded,
     seconds,
@@ -123,6 +130,24 @@ def test_what_training_holds():
     assert training_bytes(10) == {"weights": 40, "gradients": 40, "Adam": 80}
     assert training_bytes(10, 4) == training_bytes(10)
     assert training_bytes(10, 4, sharded=True) == training_bytes(3)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("changes", [{}, {"d_ff": 96, "n_layers": 3, "n_decoder_layers": 1}])
+def test_what_a_step_keeps_is_counted_to_a_few_per_cent(norm, changes):
+    sizes = {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 2, "dropout": 0.0} | changes
+    config = TransformerConfig(source_vocab=500, target_vocab=700, norm=norm, **sizes)
+    model, source, target = Transformer(config), ragged([24] * 16), ragged([21] * 16)
+
+    def loss():
+        inputs, labels = teacher_forcing(target)
+        return F.cross_entropy(model(source, inputs).flatten(0, 1), labels.flatten())
+
+    counted = kept_numbers(config, 24, 20, 16)
+    assert kept_bytes(loss, model.parameters()) == pytest.approx(
+        4 * sum(counted.values()), rel=0.02
+    )
+    assert counted["logits"] == 16 * 20 * 700
 
 
 # --- Floating-point formats -------------------------------------------------------------------
@@ -244,6 +269,50 @@ def test_a_training_step_trains():
     corpus = run.func.__self__.corpus
     assert corpus.labels(range(3)) == 9  # as many as words
     assert corpus.batch(range(3))[0].shape == (3, 5)
+
+
+def test_a_decoding_step_begins_anew_each_time():
+    run = decoding_step(small_config(dropout=0.0), 3, CPU)
+    first = run()
+    assert first.shape == (3, 1, small_config().target_vocab)
+    assert torch.equal(run(), first)
+
+
+# --- Looked into ------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_counted_once_and_without_what_was_there():
+    weight, x = torch.randn(5, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    assert kept_bytes(lambda: (x * x[:1]) @ weight.T) == 4 * (3 * 4 + 3 * 4 + 5 * 4)
+    assert kept_bytes(lambda: (x * x[:1]) @ weight.T, [weight]) == 4 * (3 * 4 + 3 * 4)
+    assert kept_bytes(lambda: x.detach() + 1) == 0
+
+
+def test_a_kept_tensor_is_told_from_one_that_came_later_to_its_place():
+    x = torch.randn(1000, requires_grad=True)
+
+    def run():
+        for _ in range(5):
+            x.exp()  # kept by a graph that is gone at once
+
+    assert kept_bytes(run) == 5 * 4000
+
+
+def test_calls_are_counted_by_name():
+    x = torch.ones(3, 3)
+    assert calls(lambda: (x @ x).relu().relu()) == {"mm": 1, "relu": 2}
+
+
+def test_a_profile_says_where_the_time_went(monkeypatch):
+    monkeypatch.delenv("KINETO_LOG_LEVEL", raising=False)
+    small, large = torch.ones(2, 2), torch.ones(400, 400)
+    shares = profiled(lambda: (large @ large, small.relu()), CPU)
+    assert next(iter(shares)) == "mm"
+    assert {"mm", "relu"} <= set(shares)
+    assert shares["relu"] < shares["mm"]
+    assert sum(shares.values()) == pytest.approx(1)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    assert os.environ["KINETO_LOG_LEVEL"] == "99"
 
 
 # --- What was measured ------------------------------------------------------------------------

@@ -599,6 +599,7 @@ INSIDE = [
     (attribution(constant=False), r"has shape \[7, 2, 3\], not \[8, 2, 3\]"),
 ]
 
+
 def merges(words, n, *, weighted=True):
     """Byte-pair encoding over strings with blanks between the pieces."""
     spaced = {f" {' '.join(word)} ": count if weighted else 1 for word, count in words.items()}
@@ -618,11 +619,59 @@ def merges(words, n, *, weighted=True):
 
 
 TRANSLATING = [
-    (lambda words, n: merges(words, n, weighted=False), r"not yet: merge \d of .* times; .* occurs"),
+    (
+        lambda words, n: merges(words, n, weighted=False),
+        r"not yet: merge \d of .* times; .* occurs",
+    ),
     (lambda words, n: merges(words, n)[:-1], r"gives \d merges, where \d were asked for"),
 ]
 
+# --- speed ------------------------------------------------------------------------------------
+
+
+class Again(torch.autograd.Function):
+    """Of a reader; what is wrong with it is chosen by name."""
+
+    @staticmethod
+    def forward(ctx, run, x, wrong):
+        ctx.run, ctx.wrong, ctx.random = run, wrong, torch.get_rng_state()
+        ctx.save_for_backward(x)
+        if wrong == "once more":
+            run(x)
+        return run(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        [x] = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        after = torch.get_rng_state()
+        if ctx.wrong != "other numbers":
+            torch.set_rng_state(ctx.random)
+        with torch.enable_grad():
+            result = ctx.run(x)
+        if ctx.wrong != "draws on":
+            torch.set_rng_state(after)
+        if ctx.wrong == "x alone":
+            return None, *torch.autograd.grad(result, x, gradient), None
+        result.backward(gradient)
+        return None, x.grad, None
+
+
+def again(wrong=""):
+    return lambda run, x: Again.apply(run, x, wrong)
+
+
+SPEED = [
+    (lambda run, x: run(x), "with dropout 0.0, 480 bytes are kept for the backward pass; x has 96"),
+    (lambda run, x: 2 * x, "with dropout 0.0, the result holds"),
+    (again("x alone"), r"with dropout 0.0, the gradient of 0\.weight is missing"),
+    (again("other numbers"), "with dropout 0.5, .* draw the same random numbers"),
+    (again("draws on"), "with dropout 0.0, the next random number holds"),
+    (again("once more"), "with dropout 0.0, run was called 3 times; once in each pass"),
+]
+
 RIGHT = {
+    "speed project": again(),
     "translating project": merges,
     "inside project": attribution(),
     "training project": Adam,
@@ -636,6 +685,7 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
+    "speed project": SPEED,
     "translating project": TRANSLATING,
     "inside project": INSIDE,
     "training project": TRAINING,

@@ -82,11 +82,11 @@ RIGHT = {
     "inside 1": 65,
     "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
     "inside 3": lambda p, q: (p - q).abs().sum(-1) / 2,
-    "gpu 1": 0.31,
-    "gpu 2": lambda means, counts: (
+    "speed 1": 0.31,
+    "speed 2": lambda means, counts: (
         sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
     ),
-    "gpu 3": rounded,
+    "speed 3": rounded,
     "claims 1": lambda a, b: difference(a, b).low,
     "claims 2": lambda width, hidden: 4 * hidden * (width + hidden + 2),
     "claims 3": lambda words, kernel: math.ceil((words - 1) / (kernel - 1)),
@@ -206,12 +206,12 @@ WRONG = (
             (lambda p, q: (p - q).abs().sum(-1), "holds"),
             (lambda p, q: (p - q).abs().sum() / 2, "has shape"),
         ],
-        "gpu 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
-        "gpu 2": [
+        "speed 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
+        "speed 2": [
             (lambda means, counts: torch.stack(means).mean(0), r"with \[30, 2\]"),
             (lambda means, counts: sum(means), r"with \[4, 4\]"),
         ],
-        "gpu 3": [
+        "speed 3": [
             (lambda x, bits: x, r"shorten\(x, 7\), divided by x, holds 1.0, not"),
             (lambda x, bits: x.bfloat16().float(), r"shorten\(x, 10\), divided by x, holds"),
             (lambda x, bits: (x * 2**bits).round() / 2**bits, "holds 1.0, not 1.00"),
