@@ -48,13 +48,22 @@ def main() -> None:
     if (options.run is None) == (options.again is None):
         parser.error("name either a run's folder or, after --again, a model that ships")
     if options.again:
-        return once_more(options.again)
-    run = options.run
-    trained = Translator.load(run)
+        once_more(options.again)
+        return
+    trained = Translator.load(options.run)
     if trained.languages is None:
-        parser.error(f"{run}: its recipe names no languages; train --preset multi30k-en-de")
-    name = options.record or "-".join(trained.languages)
-    kept = run / "float16" if options.record else MODELS / name
+        parser.error(f"{options.run}: its recipe names no languages; train --preset multi30k-en-de")
+    if options.record:
+        record(trained, options.run, options.record, options.run / "float16")
+    else:
+        name = "-".join(trained.languages)
+        (MODELS / name / CARD).write_text(
+            card(name, record(trained, options.run, name, MODELS / name))
+        )
+
+
+def record(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, Any]:
+    """Chooses the length penalty, scores the training, keeps it in float16, and scores that."""
     history = json.loads(newest_state(run).read_text())["state"]["history"]
     penalties = with_penalties(trained)
     trained.about["length_penalty"] = float(max(penalties, key=lambda each: penalties[each]))
@@ -83,9 +92,8 @@ def main() -> None:
         "atlas": heads(shipped),
     }
     (RECORDS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    if not options.record:
-        (kept / CARD).write_text(card(name, result))
     say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {kept}")
+    return result
 
 
 def once_more(name: str) -> None:

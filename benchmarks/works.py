@@ -166,7 +166,7 @@ def beam(size: Size, device: str) -> dict[str, Run]:
 
 
 def beside_c(size: Size, rows: int, device: str, *, width: int = 1) -> dict[str, Run]:
-    """Ours and the same weights in C++: both have to write the same, but for one tie in rounding."""
+    """Ours and the same weights in C++: both write the same tokens, but for a tie in rounding."""
     source = ragged(rows, 24, device=device)
     ours = Ours(size, norm="pre").to(device).eval()
     theirs = CTranslate2(ours.model)
