@@ -537,6 +537,10 @@ TRAINING = [
     (adam("no count"), r"after step 2.* do m, v and the number of steps go on"),
     (adam("inside"), r"eps=0.1, after step 1"),
     (adam("no gradient"), "it stops with TypeError"),
+    (
+        lambda p, rate, *rest, **more: Adam(p, 1.01 * rate, *rest, **more),
+        "after step 1, a parameter",
+    ),
 ]
 
 # --- decoding ---------------------------------------------------------------------------------
