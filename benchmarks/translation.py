@@ -76,10 +76,7 @@ def record(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, A
     shipped.about["scores"] = {split: found["bleu"] for split, found in again.items()}
     shipped.save(kept, dtype=torch.float16)
     result = {
-        "machine": {
-            **machine(),
-            "command": " ".join(["python", "benchmarks/translation.py", *sys.argv[1:]]),
-        },
+        "machine": here(),
         "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
         "parameters": shipped.model.count_parameters(),
         "bytes": weights_file(kept).stat().st_size,
@@ -102,12 +99,17 @@ def once_more(name: str) -> None:
     result = json.loads(path.read_text("utf-8"))
     result |= summary({split: score(shipped, split) for split in SPLITS})
     result["penalties"] = with_penalties(shipped)
-    result["again"] = {
+    result["again"] = here()
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    say(f"recorded in {path}")
+
+
+def here() -> dict[str, Any]:
+    """The machine, and the command that runs on it."""
+    return {
         **machine(),
         "command": " ".join(["python", "benchmarks/translation.py", *sys.argv[1:]]),
     }
-    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    say(f"recorded in {path}")
 
 
 def summary(scored: dict[str, Any]) -> dict[str, Any]:

@@ -345,9 +345,9 @@ def likeliest_of(x: Tensor, block: int = 64) -> Tensor:
 
     Of several rows; a maximum without its place is what a processor finds ten times as fast.
     """
-    if x.shape[-1] % block or x.numel() == x.shape[-1]:
+    if x.numel() == x.shape[-1]:
         return x.argmax(-1)
-    blocks = x.view(*x.shape[:-1], -1, block)
+    blocks = in_blocks(x, block)
     chosen = blocks.amax(-1).argmax(-1, keepdim=True)  # [..., 1]
     inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
     return (chosen[..., None] * block + inside.argmax(-1, keepdim=True))[..., 0, 0]
@@ -357,12 +357,18 @@ def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
     """x.topk(k) over a long last dimension: the k best are in the k blocks with the best maxima."""
     if x.shape[-1] < 4 * k * block:
         return x.topk(k)
-    room = -x.shape[-1] % block
-    blocks = F.pad(x, (0, room), value=-torch.inf).view(*x.shape[:-1], -1, block)
+    blocks = in_blocks(x, block)
     chosen = blocks.amax(-1).topk(k).indices  # [..., k]
     inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
     values, at = inside.flatten(-2).topk(k)
     return values, chosen.gather(-1, at // block) * block + at % block
+
+
+def in_blocks(x: Tensor, block: int) -> Tensor:
+    """[..., V] → [..., blocks, block]; what is missing in the last one is never the best."""
+    if room := -x.shape[-1] % block:
+        x = F.pad(x, (0, room), value=-torch.inf)
+    return x.view(*x.shape[:-1], -1, block)
 
 
 def penalty(length: int, alpha: float) -> float:

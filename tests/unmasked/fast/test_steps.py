@@ -6,13 +6,7 @@ from torch.nn import functional as F
 
 from helpers import MODELS, difference, ragged, small_model
 from unmasked.config import BOS
-from unmasked.fast.steps import (
-    FastSteps,
-    StepDecoder,
-    added,
-    attend,
-    take,
-)
+from unmasked.fast.steps import FastSteps, StepDecoder, added, attend, take
 from unmasked.masks import padding_mask
 
 LENGTHS = [7, 4, 1, 6, 2]

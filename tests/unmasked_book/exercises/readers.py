@@ -605,20 +605,16 @@ INSIDE = [
 
 
 def merges(words, n, *, weighted=True):
-    """Byte-pair encoding over strings with blanks between the pieces."""
-    spaced = {f" {' '.join(word)} ": count if weighted else 1 for word, count in words.items()}
+    """Byte-pair encoding; of another reader, who counts each word once."""
+    spelt = {tuple(word): count if weighted else 1 for word, count in words.items()}
     found = []
     for _ in range(n):
         counts = Counter()
-        for word, count in spaced.items():
-            for pair in pairwise(word.split()):
+        for pieces, count in spelt.items():
+            for pair in pairwise(pieces):
                 counts[pair] += count
-        best = max(sorted(counts, reverse=True), key=counts.get)
-        found.append(best)
-        joined = {}
-        for word, count in spaced.items():
-            joined[f" {' '.join(once(word.split(), best))} "] = count
-        spaced = joined
+        found.append(max(sorted(counts, reverse=True), key=counts.get))
+        spelt = {tuple(once(pieces, found[-1])): count for pieces, count in spelt.items()}
     return found
 
 
