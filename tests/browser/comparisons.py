@@ -124,7 +124,8 @@ def of_ablation(
     """The same parts switched off on both sides: logits, relative to the largest, and outputs.
 
     A broken model can make much of a rounding error. So its logits may be as far from those of
-    float64 as PyTorch's own float32 is, five times over.
+    float64 as PyTorch's own float32 is, five times over; and as many translations may differ as
+    differ between PyTorch's float32 and float64.
     """
     model = without(translator.model, *parts, heads=heads)
     off = {camel(part): True for part in parts} | {"heads": [" ".join(map(str, h)) for h in heads]}
@@ -133,9 +134,13 @@ def of_ablation(
     row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": 20}
     yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
     some = [source for source, _ in pairs[:20]]
-    broken = Translator(model, translator.source, translator.target)
-    differ = different(engine.greedy(some, off, limit=12), generated(broken, some, 12))
-    yield {"model": name, "what": f"{what}: greedy", "cases": 20, "differ": differ, "limit": 0}
+    single, double = (
+        generated(Translator(each, translator.source, translator.target), some, 12)
+        for each in (model, copy.deepcopy(model).double())
+    )
+    differ = different(engine.greedy(some, off, limit=12), single)
+    limit = different(single, double)
+    yield {"model": name, "what": f"{what}: greedy", "cases": 20, "differ": differ, "limit": limit}
 
 
 def of_configurations(page: Page) -> Iterator[dict[str, Any]]:

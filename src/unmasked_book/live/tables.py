@@ -73,7 +73,7 @@ def difference(rows: list[dict[str, Any]]) -> str:
 def allowed(rows: list[dict[str, Any]]) -> str:
     limits = [row["limit"] for row in rows]
     if "differ" in rows[0]:
-        return str(limits[0] or "none")
+        return str(limits[0] or "none") + ", or PyTorch’s own" * (len(rows) > 1)
     if len(rows) == 1:
         return f"{limits[0]:.0e}"
     return f"{min(limits):.0e}, or 5 × PyTorch’s own"

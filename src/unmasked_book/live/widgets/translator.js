@@ -183,8 +183,8 @@ export class Translator {
     make(
       "p",
       box,
-      "A small model, trained on 29,000 image captions and nothing else. It has never seen a train station, " +
-        (state.model === "de-en" ? "ignores negation, " : "") +
+      "A small model, trained on 29,000 image captions and nothing else. It has never seen a question, " +
+        (state.model === "de-en" ? "stumbles over negation, " : "") +
         "reads everything in lower case, and gives odd results for sentence fragments. For research and teaching.",
       { class: "unmasked-faint" },
     );
