@@ -34,7 +34,7 @@ def test_the_translator_follows_the_keys(firefox: Firefox, site: str, place: str
     firefox.goto(page)
     firefox.click(".unmasked-live button")
     answers = ".unmasked-translation"
-    firefox.wait_for_text(answers, "a black cat sleeps on a chair.")
+    firefox.wait_for_text(answers, "a black cat sleeps in a chair.")
     firefox.type(".unmasked-live textarea", "Eine Katze jagt eine Frau.")
     firefox.wait_for_text(answers, "a cat chases a woman.")
     firefox.click("input[name=encoderPositions]")

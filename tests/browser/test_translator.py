@@ -109,14 +109,14 @@ def test_examples_are_a_click_away(visit: Visit):
 def test_a_token_that_is_hidden_vanishes_from_the_translation(visit: Visit):
     box = load(visit.open("book/live"))
     typed(box, "Eine schwarze Katze schläft auf einem Stuhl.")
-    expect(answers(box)).to_have_text(["a black cat sleeps on a chair."])
+    expect(answers(box)).to_have_text(["a black cat sleeps in a chair."])
     black = read(box).nth(1)
     assert black.inner_text() == "schwarze"
     black.click()
-    expect(answers(box)).to_have_text(["a cat sleeps on a chair."])
+    expect(answers(box)).to_have_text(["a cat sleeps in a chair."])
     expect(black).to_have_attribute("aria-pressed", "true")
     black.click()
-    expect(answers(box)).to_have_text(["a black cat sleeps on a chair."])
+    expect(answers(box)).to_have_text(["a black cat sleeps in a chair."])
 
 
 @DESK
@@ -209,7 +209,7 @@ def test_a_beginning_can_be_forced_and_let_go(visit: Visit):
     begin.fill("there is")
     expect(answers(box)).to_have_text(["there is a dog sleeping under the table."])
     begin.fill("")
-    expect(answers(box)).to_have_text(["a dog is sleeping under the table."])
+    expect(answers(box)).to_have_text(["a dog sleeps under the table."])
 
 
 @DESK
@@ -241,7 +241,7 @@ def test_where_it_looks_can_be_chosen(visit: Visit):
     expect(answers(box)).to_have_text(["a cat chases a woman."])
     drawing = box.get_by_role("img", name="Cross-attention")
     assert "woman reads frau" in drawing.get_attribute("aria-label")
-    assert drawing.locator("rect").count() == 8 * 8
+    assert drawing.locator("rect").count() == 7 * 7
     maps = set()
     for choice in ("best", "mean", "0.0", "3.3"):
         box.get_by_label("Show").select_option(choice)
@@ -288,7 +288,7 @@ def test_the_links_of_the_page_and_of_the_chapters_do_what_they_say(visit: Visit
     page = visit.open("book/live")
     box = load(page)
     for link, expected in (
-        ("Hide a word", "a cat sleeps on a chair."),
+        ("Hide a word", "a cat sleeps in a chair."),
         ("Switch off the positions", "a woman chases a cat."),
         ("Put words in its mouth", "there is a dog sleeping under the table."),
     ):
@@ -300,7 +300,7 @@ def test_the_links_of_the_page_and_of_the_chapters_do_what_they_say(visit: Visit
     expect(answers(box)).to_have_text(["a cat chases a woman.", "a woman chases a cat."])
     page = visit.open("book/05_encoder")
     page.get_by_role("link", name="open the live model").click()
-    expect(answers(load(page)).last).to_have_text(re.compile("^(is ?)+$"))
+    expect(answers(load(page)).last).to_have_text(re.compile(r"^(\w+ ?)\1{8,}$"))
     page = visit.open("book/06_decoder")
     page.get_by_role("link", name="Open the live model").click()
     box = load(page)
@@ -346,7 +346,7 @@ def test_a_hostile_link_does_no_harm(visit: Visit, state: str):
         box.get_by_role("button", name="Draw again").click()
         expect(answers(box).first).not_to_have_text(before)
     elif not state.startswith("text=%3C"):
-        expect(answers(box).first).to_have_text("a dog is sleeping.")
+        expect(answers(box).first).to_have_text(translator().translate(["Ein Hund schläft."])[0])
 
 
 @DESK
@@ -358,7 +358,7 @@ def test_a_link_with_words_to_begin_with_can_be_followed_twice(visit: Visit):
         page.get_by_role("link", name="Put words in its mouth").click()
         expect(answers(box)).to_have_text([forced])
         box.get_by_label("The translation must begin with").fill("")
-        expect(answers(box)).to_have_text(["a dog is sleeping under the table."])
+        expect(answers(box)).to_have_text(["a dog sleeps under the table."])
         page.wait_for_function("!location.hash.includes('begin')")
 
 
