@@ -74,6 +74,10 @@ def validation() -> tuple[list[str], list[str]]:
     return english, german
 
 
+def mean_words(texts: list[str]) -> float:
+    return round(sum(len(text.split()) for text in texts) / len(texts), 1)
+
+
 class Ladder:
     def __init__(self, folder: Path, processes: int) -> None:
         self.folder = folder
@@ -100,6 +104,7 @@ class Ladder:
                           if run.rung == number and run.seed == SEEDS[0]},
                 "bleu": [self.found[run]["bleu"] for run in runs],
                 "chrf": [self.found[run]["chrf"] for run in runs],
+                "words": [mean_words(self.found[run]["written"]) for run in runs],
                 "seconds": [self.found[run]["seconds"] for run in runs],
                 "p": [] if below is None else [self.compare(below, chosen, run) for run in runs],
             })  # fmt: skip
