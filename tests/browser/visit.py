@@ -11,9 +11,10 @@ def left(request: Request) -> bool:
     return request.failure == "net::ERR_ABORTED"
 
 
-def faults_of_access(page: Page, part: str | None = None) -> list[str]:
-    """What axe finds in the page, or in the part of it that a selector names."""
-    found = Axe().run(page, part, options={"preload": False}).response["violations"]
+def faults_of_access(page: Page, part: str | None = None, but: str | None = None) -> list[str]:
+    """What axe finds in the page, or in the part that a selector names, and not in another."""
+    where = {"exclude": [[but]]} if but else part
+    found = Axe().run(page, where, options={"preload": False}).response["violations"]
     return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
 
 
