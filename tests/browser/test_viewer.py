@@ -9,11 +9,9 @@ from unmasked.plots.viewer import attention_view
 from unmasked.transformer import AttentionMaps
 
 CHAPTER = "book/07_transformer"
-READ = [*["▁ein", "▁alter", "▁mann", "▁liest", "▁eine", "▁zeitung", "▁im", "▁park", "."], "<eos>"]
-PRODUCED = [
-    "<bos>",
-    *["▁an", "▁old", "▁man", "▁reading", "▁a", "▁newspaper", "▁in", "▁the", "▁park", "."],
-]
+READ = ["▁ein", "▁alter", "▁mann", "▁liest", "▁eine", "▁zeitung", "▁im", "▁park", ".", "<eos>"]
+PRODUCED = ["<bos>", "▁an", "▁old", "▁man", "▁reading", "▁a", "▁newspaper", "▁in", "▁the", "▁park",
+            "."]  # fmt: skip
 DESK = pytest.mark.parametrize(("size", "theme"), [(SIZES["wide"], "light")])
 
 

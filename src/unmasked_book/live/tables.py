@@ -72,8 +72,10 @@ def difference(rows: list[dict[str, Any]]) -> str:
 
 def allowed(rows: list[dict[str, Any]]) -> str:
     limits = [row["limit"] for row in rows]
+    if "own" in rows[0]:
+        return "as many as PyTorch’s own"
     if "differ" in rows[0]:
-        return str(limits[0] or "none") + ", or PyTorch’s own" * (len(rows) > 1)
+        return str(limits[0] or "none")
     if len(rows) == 1:
         return f"{limits[0]:.0e}"
     return f"{min(limits):.0e}, or 5 × PyTorch’s own"

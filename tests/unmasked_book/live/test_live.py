@@ -68,7 +68,7 @@ def test_the_tables_hold_what_was_recorded():
     assert "| token IDs: random Unicode | 1,000 | none | none | – | none |" in text
     numbers = r"\| logits \| 1,078 and 1,068 \| \de-0[67] \| \de-0[67] \| – \| 2e-05 \|"
     assert re.search(numbers, text)
-    assert re.search(r"with parts switched off, greedy \| 11 × 20 \| 6 \| none", text)
+    assert re.search(r"with parts switched off, greedy \| 11 × 20 \| 1 \| none", text)
     assert re.search(r"every option and preset: logits \| 19 \| – \| – \| \de-07", text)
     assert "Chromium" in text
 
