@@ -252,9 +252,9 @@ def training_step(
 def decoding_step(
     config: TransformerConfig, rows: int, device: torch.device
 ) -> Callable[[], Tensor]:
-    """The first step of greedy search with a new model, for so many sentences of 16 words."""
+    """The first step of greedy search with a new model, for so many sentences of eight words."""
     draws = torch.Generator().manual_seed(0)
-    source = torch.randint(3, config.source_vocab, (rows, 16), generator=draws).to(device)
+    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
     with torch.inference_mode():
         steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
@@ -262,7 +262,7 @@ def decoding_step(
     @torch.inference_mode()
     def run() -> Tensor:
         steps.time = 0  # each time as if it were the first
-        for layer in steps.state.layers:
+        for layer in steps.layers:
             layer.past.length = 0
         return steps.step(begin, parents)
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 Product = Callable[[Tensor], Tensor]
+SMALL = 1 << 17  # weights: half a megabyte
 onednn = torch.ops.mkldnn  # the library's old name; what PyTorch's own compiler calls
 
 
@@ -21,11 +22,12 @@ def product(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
     """`F.linear` with these weights, laid out for about so many rows.
 
     One row: input by input where there are more outputs than inputs (up to 2.7 × as fast). Several:
-    in the blocks of oneDNN, which `F.linear` would make anew in each call (up to 2 × as fast).
+    in the blocks of oneDNN, which `F.linear` would make anew in each call (up to 2 × as fast); for
+    small matrices that gains nothing.
     """
     outputs, inputs = weight.shape
     if weight.device.type == "cpu" and weight.dtype == torch.float32:
-        if rows > 1 and has_onednn():
+        if rows > 1 and weight.numel() > SMALL and has_onednn():
             blocks = onednn._reorder_linear_weight(weight.contiguous(), rows)
             return lambda x: onednn._linear_pointwise(x, blocks, bias, "none", [], "")
         if outputs > inputs:

@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..attention import MultiHeadAttention
+from ..attention import KeyValueCache, MultiHeadAttention
 from ..config import PADDING
-from ..decoder import DecoderState
+from ..decoder import DecoderLayer
 from ..encoder import Residual
-from ..masks import padding_mask
 from ..transformer import Transformer
 from .packed import Layout, packed_encode
 from .products import Product, product
+
+merge = MultiHeadAttention.merge
 
 
 class FastSteps:
@@ -34,15 +35,24 @@ class FastSteps:
 
     def __init__(self, model: Transformer, source: Tensor, width: int, steps: int) -> None:
         self.model, self.width, self.time = model, width, 0
-        mask = padding_mask(source)
-        self.mask = None if bool(mask.all()) else added(mask, model.generator.weight.dtype)
-        self.state = model.start(min(steps, 128) * width)  # memory for most sentences
         self.own = torch.eye(width, dtype=torch.bool, device=source.device)
         self.ancestors = source.new_zeros(len(source), width, 0, dtype=torch.bool)
-        self.decoder = StepDecoder(model, rows=len(source) * width)
-        real = Layout(source != PADDING)
-        memory = real.unpack(packed_encode(model, source, real))
-        self.decoder.remember(memory, self.state)
+        real = source != PADDING
+        layout, rows = Layout(real), len(source) * width
+        memory = packed_encode(model, source, layout)
+        mask = None if bool(real.all()) else added(real[:, None, None], memory.dtype)
+        layers: Any = model.decoder.layers
+        self.layers: list[StepLayer] = []
+        for layer in layers:
+            module = layer.cross_attention
+            across: Across
+            if FoldedCrossAttention.fits(module, memory, layout):
+                across = FoldedCrossAttention(module, memory, rows)
+            else:
+                across = CrossAttention(module, memory, layout, mask, rows)
+            past = KeyValueCache(min(steps, 128) * width)  # memory for most sentences
+            self.layers.append(StepLayer(layer, past, across, rows))
+        self.norm, self.generator = model.decoder.norm, weights(model.generator, rows=rows)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
@@ -50,7 +60,9 @@ class FastSteps:
         x = x.view(*tokens.shape, -1)  # [B, W, D]
         mask = self.lineage(parents)
         self.time += 1
-        return self.decoder(x, mask, self.mask, self.state)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.generator(x if self.norm is None else self.norm(x))
 
     def lineage(self, parents: Tensor) -> Tensor | None:
         """Each hypothesis sees itself and its ancestors: [B, 1, W, steps · W]."""
@@ -62,29 +74,111 @@ class FastSteps:
 
     def keep(self, rows: Tensor) -> None:
         """Forgets the sentences that are finished."""
-        self.mask = None if self.mask is None else self.mask[rows]
-        self.state.select(rows)
         self.ancestors = self.ancestors[rows]
+        for layer in self.layers:
+            layer.keep(rows)
 
 
-def take(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
-    return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))
+class StepLayer:
+    """Called with the new vectors [B, W, D]; remembers the keys and values of the old ones."""
+
+    def __init__(self, layer: DecoderLayer, past: KeyValueCache, across: Across, rows: int) -> None:
+        own, feed_forward = layer.self_attention, layer.feed_forward
+        self.past, self.n_heads = past, own.n_heads
+        self.self_norm = Norm.of(layer.self_residual)
+        self.query_key_value = weights(own.query, own.key, own.value, rows=rows)
+        self.self_output = weights(own.output, rows=rows)
+        self.cross_norm = Norm.of(layer.cross_residual)
+        self.across = across
+        self.feed_forward_norm = Norm.of(layer.feed_forward_residual)
+        self.expand = weights(feed_forward.expand, rows=rows)
+        self.activation = feed_forward.activation
+        self.contract = weights(feed_forward.contract, rows=rows)
+
+    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        y = self.query_key_value(self.self_norm.enter(x))
+        y = y.view(*x.shape[:2], 3, self.n_heads, -1)
+        q, k, v = y.permute(2, 0, 3, 1, 4).contiguous()  # each [B, H, W, K]
+        y = self.self_output(merge(attend(q, *self.past.append(k, v), mask)))
+        x = self.self_norm.leave(x, y)
+
+        y = self.across(self.cross_norm.enter(x))
+        x = self.cross_norm.leave(x, y)
+
+        y = self.contract(self.activation(self.expand(self.feed_forward_norm.enter(x))))
+        return self.feed_forward_norm.leave(x, y)
+
+    def keep(self, rows: Tensor) -> None:
+        self.past.select(rows)
+        self.across.keep(rows)
 
 
-def added(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """To be added to the scores: what the kernel would make of the mask in each call."""
-    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -torch.inf)
+# --- Cross-attention --------------------------------------------------------------------------
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """PyTorch's kernel is made for many queries. On a CPU, one for each of many sentences takes
-    half the time as two products and a softmax, where keys and values lie in one block.
+class CrossAttention:
+    """Keys and values of the memory are computed once, for all steps."""
+
+    def __init__(
+        self, module: MultiHeadAttention, memory: Tensor, layout: Layout, mask: Tensor | None,
+        rows: int,
+    ) -> None:  # fmt: skip
+        self.query = weights(module.query, rows=rows)
+        self.output = weights(module.output, rows=rows)
+        self.keys, self.values = (
+            module.split(layout.unpack(part(memory))).contiguous()  # [B, H, S, K]
+            for part in (module.key, module.value)
+        )
+        self.split, self.mask = module.split, mask
+
+    def __call__(self, x: Tensor) -> Tensor:
+        q = self.split(self.query(x))
+        return self.output(merge(attend(q, self.keys, self.values, self.mask)))
+
+    def keep(self, rows: Tensor) -> None:
+        self.keys, self.values = self.keys[rows], self.values[rows]
+        self.mask = None if self.mask is None else self.mask[rows]
+
+
+class FoldedCrossAttention:
+    """For one short sentence: a product, a softmax, a product.
+
+    Scores are (x W_Q + b_Q) kᵀ = x (W_Q kᵀ) + b_Q kᵀ, and all but x is the same in every step. So
+    the query's matrix and the keys become one matrix, [D, H · S], the values and the output's
+    matrix another.
     """
-    if query.shape[2] > 1 or len(query) == 1 or query.device.type != "cpu":
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1)
-    return (scores if mask is None else scores + mask).softmax(-1) @ value
+
+    def __init__(self, module: MultiHeadAttention, memory: Tensor, rows: int) -> None:
+        self.n_heads = module.n_heads
+        into, out_of = module.query, module.output
+        k, v = (module.split(part(memory))[0] for part in (module.key, module.value))  # [H, S, K]
+        k = k * k.shape[-1] ** -0.5
+        query = into.weight.unflatten(0, (self.n_heads, -1))  # [H, K, D]
+        output = out_of.weight.t().unflatten(0, (self.n_heads, -1))  # [H, K, D]
+        bias = None
+        if into.bias is not None:
+            bias = (k @ into.bias.view(self.n_heads, -1, 1)).flatten()  # [H · S]
+        self.scores = product((k @ query).flatten(0, 1), bias, rows)
+        self.output = product((v @ output).flatten(0, 1).t(), out_of.bias, rows)
+
+    @staticmethod
+    def fits(module: MultiHeadAttention, memory: Tensor, layout: Layout) -> bool:
+        """Where the new matrices are not much larger than the old ones, and nothing is rounded."""
+        short = module.n_heads * memory.shape[1] <= 2 * module.d_model
+        return layout.batch == 1 and short and memory.dtype in (torch.float32, torch.float64)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        scores = self.scores(x).view(*x.shape[:2], self.n_heads, -1)  # [1, W, H, S]
+        return self.output(scores.softmax(-1).flatten(-2))
+
+    def keep(self, rows: Tensor) -> None:
+        """There is one sentence: as long as it goes on, nothing is to be forgotten."""
+
+
+Across = CrossAttention | FoldedCrossAttention
+
+
+# --- Parts ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -106,78 +200,31 @@ class Norm:
         return x + y if self.pre else F.layer_norm(x + y, *self.options)
 
 
-@dataclass(frozen=True)
-class StepLayer:
-    """What one layer multiplies with."""
-
-    self_norm: Norm
-    query_key_value: Product
-    self_output: Product
-    cross_norm: Norm
-    cross_query: Product
-    cross_output: Product
-    feed_forward_norm: Norm
-    expand: Product
-    contract: Product
+def weights(*parts: Any, rows: int) -> Product:
+    """One product for several linear layers of the same input."""
+    first, *others = parts
+    if not others:
+        return product(first.weight.flatten(1), first.bias, rows)
+    matrix = torch.cat([part.weight for part in parts])
+    bias = None if first.bias is None else torch.cat([part.bias for part in parts])
+    return product(matrix, bias, rows)
 
 
-class StepDecoder:
-    """Called with new vectors [B, W, D] and the state that remembers what came before them."""
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    """PyTorch's kernel is made for many queries. On a CPU, one for each of many sentences takes
+    half the time as two products and a softmax, where keys and values lie in one block.
+    """
+    if query.shape[2] > 1 or len(query) == 1 or query.device.type != "cpu":
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1)
+    return (scores if mask is None else scores + mask).softmax(-1) @ value
 
-    def __init__(self, model: Transformer, *, rows: int) -> None:
-        def weights(*parts: Any) -> Product:
-            matrix = torch.cat([part.weight.flatten(1) for part in parts])
-            bias = None if parts[0].bias is None else torch.cat([part.bias for part in parts])
-            return product(matrix, bias, rows)
 
-        layers: Any = model.decoder.layers
-        self.layers: list[StepLayer] = []
-        for layer in layers:
-            own, across, forward = layer.self_attention, layer.cross_attention, layer.feed_forward
-            self.layers.append(
-                StepLayer(
-                    self_norm=Norm.of(layer.self_residual),
-                    query_key_value=weights(own.query, own.key, own.value),
-                    self_output=weights(own.output),
-                    cross_norm=Norm.of(layer.cross_residual),
-                    cross_query=weights(across.query),
-                    cross_output=weights(across.output),
-                    feed_forward_norm=Norm.of(layer.feed_forward_residual),
-                    expand=weights(forward.expand),
-                    contract=weights(forward.contract),
-                )
-            )
-        first = layers[0]  # all are alike
-        self.n_heads, self.activation = first.self_attention.n_heads, first.feed_forward.activation
-        self.attentions = [layer.cross_attention for layer in layers]
-        self.final_norm, self.generator = model.decoder.norm, weights(model.generator)
+def added(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """To be added to the scores: what the kernel would make of the mask in each call."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -torch.inf)
 
-    def remember(self, memory: Tensor, state: DecoderState) -> None:
-        """Computes cross-attention's keys and values, once for all steps."""
-        for attention, remembered in zip(self.attentions, state.layers, strict=True):
-            attention.keys_and_values(memory, memory, cache := remembered.memory)
-            cache.keys, cache.values = cache.keys.contiguous(), cache.values.contiguous()
 
-    def __call__(
-        self, x: Tensor, mask: Tensor | None, memory_mask: Tensor | None, state: DecoderState
-    ) -> Tensor:
-        """[B, W, D] → logits [B, W, V]. Masks as everywhere, but none of their rows is empty."""
-        merge, (batch, width, d_model) = MultiHeadAttention.merge, x.shape
-        heads = (batch, width, -1, self.n_heads, d_model // self.n_heads)
-        for layer, remembered in zip(self.layers, state.layers, strict=True):
-            y = layer.query_key_value(layer.self_norm.enter(x))
-            q, k, v = y.view(heads).permute(2, 0, 3, 1, 4).contiguous()  # each [B, H, W, K]
-            k, v = remembered.past.append(k, v)
-            y = attend(q, k, v, mask)
-            x = layer.self_norm.leave(x, layer.self_output(merge(y)))
-
-            y = layer.cross_query(layer.cross_norm.enter(x))
-            q, k, v = y.view(heads)[:, :, 0].transpose(1, 2), *remembered.memory.read()
-            y = attend(q, k, v, memory_mask)
-            x = layer.cross_norm.leave(x, layer.cross_output(merge(y)))
-
-            y = layer.expand(layer.feed_forward_norm.enter(x))
-            y = layer.contract(self.activation(y))
-            x = layer.feed_forward_norm.leave(x, y)
-        x = x if self.final_norm is None else self.final_norm(x)
-        return self.generator(x)
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
+    return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))

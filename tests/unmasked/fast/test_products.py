@@ -18,14 +18,21 @@ SHAPES = pytest.mark.parametrize("shape", [(12, 8), (8, 12), (8, 8)])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, onednn):
+    monkeypatch.setattr(products, "SMALL", 0)
     if not onednn:
         monkeypatch.setattr(products, "has_onednn", lambda: False)
     weight = torch.randn(shape, device=device)
     added = torch.randn(shape[0], device=device) if bias else None
     multiply = product(weight, added, rows)
-    for x in (torch.randn(rows, 1, shape[1]), torch.randn(3, 2, shape[1])):
+    for x in (torch.randn(rows, 1, shape[1]), torch.randn(1, rows, shape[1])):
         x = x.to(device)
         assert difference(multiply(x), F.linear(x, weight, added)) < 1e-5
+
+
+def test_only_large_matrices_are_laid_out_in_blocks():
+    small, large = torch.randn(256, 256), torch.randn(768, 256)
+    assert getattr(product(small, None, 4), "func", None) is F.linear
+    assert getattr(product(large, None, 4), "func", None) is not F.linear
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

@@ -5,27 +5,45 @@ import torch
 from torch.nn import functional as F
 
 from helpers import MODELS, difference, ragged, small_model
-from unmasked.config import BOS
-from unmasked.fast.steps import FastSteps, StepDecoder, added, attend, take
+from unmasked.config import BOS, PADDING
+from unmasked.fast.steps import (
+    CrossAttention,
+    FastSteps,
+    FoldedCrossAttention,
+    added,
+    attend,
+    take,
+)
 from unmasked.masks import padding_mask
 
 LENGTHS = [7, 4, 1, 6, 2]
 
 
 @pytest.mark.parametrize("preset", MODELS)
-def test_the_step_decoder_computes_what_the_decoder_computes(preset):
+@pytest.mark.parametrize("lengths", [LENGTHS, [5]])
+def test_the_steps_compute_what_the_decoder_computes(preset, lengths):
+    """Of several sentences, and of one, whose cross-attention is folded."""
     model = small_model(preset, output_bias=True)
-    source = ragged(LENGTHS)
-    mask, memory = padding_mask(source), model.encode(source)
-    steps = StepDecoder(model, rows=5)
-    plain, fast = model.start(), model.start()
+    source = F.pad(ragged(lengths), (0, 2), value=PADDING)
+    mask, state = padding_mask(source), model.start()
     with torch.no_grad():
-        steps.remember(memory, fast)
-        for _ in range(3):
-            x = torch.randn(5, 1, 16).double()
-            expected = model.decoder(x, memory, memory_mask=mask, state=plain)
-            found = steps(x, None, added(mask, x.dtype), fast)
-            assert difference(found, model.generator(expected)) < 1e-12
+        memory, steps = model.encode(source), FastSteps(model, source, 1, 5)
+        for time in range(3):
+            tokens = torch.randint(3, 9, (len(source), 1))
+            x = model.target_embedding(tokens, time)
+            expected = model.generator(model.decoder(x, memory, memory_mask=mask, state=state))
+            assert difference(steps.step(tokens, torch.zeros_like(tokens)), expected) < 1e-12
+
+
+def test_cross_attention_is_folded_for_one_short_sentence():
+    def kinds(model, source):
+        return {type(layer.across) for layer in FastSteps(model, source, 2, 5).layers}
+
+    model = small_model()  # 16 wide, with 4 heads
+    assert kinds(model, ragged([8])) == {FoldedCrossAttention}
+    assert kinds(model, ragged([9])) == {CrossAttention}
+    assert kinds(model, ragged([4, 4])) == {CrossAttention}
+    assert kinds(model.bfloat16(), ragged([4])) == {CrossAttention}
 
 
 def test_attention_of_a_step_is_the_kernels():
@@ -44,10 +62,10 @@ def test_the_cache_is_never_reordered():
     tokens = torch.full((1, 3), BOS)
     with torch.no_grad():
         stepper.step(tokens, torch.tensor([[0, 0, 0]]))
-        first = stepper.state.layers[0].past.read()[0].clone()
+        first = stepper.layers[0].past.read()[0].clone()
         stepper.step(torch.tensor([[5, 6, 7]]), torch.tensor([[2, 0, 0]]))
         stepper.step(torch.tensor([[8, 9, 4]]), torch.tensor([[1, 1, 0]]))
-    assert torch.equal(stepper.state.layers[0].past.read()[0][:, :, :3], first)
+    assert torch.equal(stepper.layers[0].past.read()[0][:, :, :3], first)
     expected = [  # columns: three at the first step, three at the second, three at the third
         [1, 0, 0, 0, 1, 0, 1, 0, 0],
         [1, 0, 0, 0, 1, 0, 0, 1, 0],
@@ -57,12 +75,13 @@ def test_the_cache_is_never_reordered():
 
 
 def test_no_mask_where_there_is_no_padding():
-    model = small_model()
-    assert FastSteps(model, ragged([4, 4]), 1, 5).mask is None
+    def mask(source):
+        return FastSteps(small_model(), source, 1, 5).layers[0].across.mask
+
+    assert mask(ragged([4, 4])) is None
     source = ragged([4, 3])
-    mask = FastSteps(model, source, 1, 5).mask
-    assert torch.equal(mask == 0, padding_mask(source))
-    assert mask[1, 0, 0, 3] == -torch.inf
+    assert torch.equal(mask(source) == 0, padding_mask(source))
+    assert mask(source)[1, 0, 0, 3] == -torch.inf
 
 
 def test_rows_are_taken_sentence_by_sentence():
