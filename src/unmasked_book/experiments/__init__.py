@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 from . import beyond, by_length, copying, root_of_width, small_data, variations, warm_up
+from .procedure import Experiment
 
-EXPERIMENTS: Mapping[str, Callable[..., Iterator[dict[str, Any]]]] = {
-    "by-length": by_length.measure,
-    "copying": copying.measure,
-    "small-data": small_data.measure,
-    "root-of-width": root_of_width.measure,
-    "heads": partial(variations.measure, variations.HEADS),
-    "positions": partial(variations.measure, variations.POSITIONS),
-    "beyond": beyond.measure,
-    "warm-up": warm_up.measure,
+EXPERIMENTS: Mapping[str, Experiment] = {
+    "copying": copying.EXPERIMENT,
+    "small-data": small_data.EXPERIMENT,
+    "root-of-width": root_of_width.EXPERIMENT,
+    "heads": variations.experiment(variations.HEADS),
+    "positions": variations.experiment(variations.POSITIONS),
+    "beyond": beyond.EXPERIMENT,
+    "warm-up": warm_up.EXPERIMENT,
 }
-"""By name, each with the sizes at which it is recorded (`benchmarks/claims.py`)."""
+TIMED: Mapping[str, Callable[..., Iterator[dict[str, Any]]]] = {"by-length": by_length.measure}
+"""By name, as they are recorded (`benchmarks/claims.py`): trainings, and what is timed."""

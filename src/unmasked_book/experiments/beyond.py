@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from unmasked.training.recipe import Recipe
 
 from ..examples import speller
-from .learning import learn, share_exact, spelling_corpus
+from .learning import learn, score, share_exact, spelling_corpus
+from .procedure import Experiment
+from .variations import LEARNED, POSITIONS, SCALED, SINUSOIDAL, start_at_the_scale_of_sinusoids
 
-KINDS = ("sinusoidal", "learned")
+KINDS = (SINUSOIDAL, LEARNED, SCALED)
 TRAINED = (3, 9)  # letters
+LENGTHS = tuple(range(3, 13))
+STEPS = 800
 
 
-def trial(kind: str, lengths: Sequence[int], seed: int, *, steps: int, rate: float) -> list[float]:
+def trial(
+    *, positions: str, rate: float, seed: int, steps: int = STEPS, lengths: Sequence[int] = LENGTHS
+) -> dict[str, Any]:
     """The share of words spelled backwards without a mistake, for each length."""
-    model = speller(seed=seed, positions=kind)
+    model = speller(seed=seed, **POSITIONS[positions])
+    if positions == SCALED:
+        start_at_the_scale_of_sinusoids(model)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     learn(model, spelling_corpus(20 * steps, *TRAINED, seed=seed), recipe)
     fresh = [spelling_corpus(300, n, n, seed=seed + 10_000) for n in lengths]
-    return [share_exact(model, corpus) for corpus in fresh]
+    validation = score(model, spelling_corpus(500, *TRAINED, seed=seed + 20_000)).cross_entropy
+    return {"validation": validation, "exact": [share_exact(model, corpus) for corpus in fresh]}
 
 
-def measure(
-    lengths: Sequence[int] = tuple(range(3, 13)), seeds: int = 5, steps: int = 800
-) -> Iterator[dict[str, Any]]:
-    """A row for each kind of positions: a list a seed, with a value a length."""
-    for kind in KINDS:
-        options: dict[str, Any] = {"steps": steps, "rate": 5e-3}
-        results = [trial(kind, lengths, seed, **options) for seed in range(seeds)]
-        yield {"positions": kind, "lengths": list(lengths), **options, "trials": results}
+EXPERIMENT = Experiment(
+    trial, [{"positions": kind} for kind in KINDS], {"rate": (0.002, 0.004, 0.008)}
+)

@@ -1,12 +1,11 @@
 """A long way to carry something: letters to be written down again in the order they were read.
 
-The letters are random, so that nothing of the text helps to guess them. Three models of one size:
-an LSTM that has to carry all letters in one state, the same with attention, and a Transformer.
+The letters are random, so that nothing of the text helps to guess them. All models have one size:
+an LSTM that has to carry all letters in one state, two with attention, and a Transformer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -20,9 +19,16 @@ from unmasked.training.recipe import Recipe
 from ..examples import FIRST_LETTER, LETTERS, speller
 from .learning import learn, score
 from .lstm import Recurrent, count_parameters, recurrent_of_size
+from .procedure import Experiment
 
-MODELS = ("LSTM without attention", "LSTM with attention", "Transformer")
-RATES = (3e-3, 1e-2)
+LSTMS: dict[str, dict[str, Any]] = {
+    "LSTM without attention": {"attends": False},
+    "LSTM with attention": {},
+    "LSTM, two layers, input feeding": {"n_layers": 2, "feeds": True},
+}
+MODELS = (*LSTMS, "Transformer")
+LENGTHS = (8, 24, 64)
+STEPS, TOKENS = 600, 1300
 
 
 def letters(count: int, length: int, seed: int) -> Corpus:
@@ -37,31 +43,29 @@ def make(kind: str, seed: int) -> nn.Module:
     transformer = speller(seed=seed, n_layers=2, max_len=512)
     if kind == "Transformer":
         return transformer
-    attends = kind == "LSTM with attention"
-    width = recurrent_of_size(count_parameters(transformer), LETTERS, LETTERS, attends=attends)
+    width = recurrent_of_size(count_parameters(transformer), LETTERS, LETTERS, **LSTMS[kind])
     torch.manual_seed(seed)
-    return Recurrent(LETTERS, LETTERS, width, attends=attends)
+    return Recurrent(LETTERS, LETTERS, width, **LSTMS[kind])
 
 
 def trial(
-    kind: str, length: int, seed: int, rate: float, *, steps: int, tokens: int
-) -> dict[str, float]:
+    *, letters_a_row: int, model: str, rate: float, seed: int, steps: int = STEPS,
+    tokens: int = TOKENS,
+) -> dict[str, Any]:  # fmt: skip
     """One training on rows of one length, measured on fresh rows of that length."""
-    model = make(kind, seed)
+    made = make(model, seed)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=tokens,
                     smoothing=0.0, seed=seed)  # fmt: skip
-    learn(model, letters(steps * tokens // (length + 1), length, seed), recipe)
-    cross_entropy, right = score(model, letters(200, length, seed + 10_000))
-    return {"surprise": cross_entropy, "right": right}
+    count = steps * tokens // (letters_a_row + 1)
+    learn(made, letters(count, letters_a_row, seed), recipe)
+    nats, right = score(made, letters(200, letters_a_row, seed + 10_000))
+    validation = score(made, letters(200, letters_a_row, seed + 20_000)).cross_entropy
+    return {"parameters": count_parameters(made), "validation": validation, "nats": nats,
+            "right": right}  # fmt: skip
 
 
-def measure(
-    lengths: Sequence[int] = (8, 24, 64), seeds: int = 5, steps: int = 600, tokens: int = 1300
-) -> Iterator[dict[str, Any]]:
-    """A row for each length and model; the better of two rates is found with a seed of its own."""
-    for length, kind in product(lengths, MODELS):
-        options = {"steps": steps, "tokens": tokens}
-        rate = max(RATES, key=lambda r: trial(kind, length, 1000, r, **options)["right"])
-        results = [trial(kind, length, seed, rate, **options) for seed in range(seeds)]
-        yield {"letters": length, "model": kind, "parameters": count_parameters(make(kind, 0)),
-               "rate": rate, **options, "trials": results}  # fmt: skip
+EXPERIMENT = Experiment(
+    trial,
+    [{"letters_a_row": length, "model": model} for length, model in product(LENGTHS, MODELS)],
+    {"rate": (0.002, 0.004, 0.008)},
+)

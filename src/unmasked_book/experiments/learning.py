@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from unmasked.search import evaluating
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 
 from ..examples import encode_words, random_words
+from .texts import Texts
 
 # --- Training and measuring -------------------------------------------------------------------
 
@@ -52,6 +54,32 @@ def learn(
             seen.append(watch())
     model.eval()
     return seen
+
+
+def learn_texts(model: nn.Module, texts: Texts, recipe: Recipe, looks: int = 12) -> dict[str, Any]:
+    """Trains in place, goes back to the best of so many looks at the validation data, and tests.
+
+    Nats are counted a word, so that they do not depend on how words are cut.
+    """
+    best, kept = [float("inf")], {}
+
+    def look() -> float:
+        loss = score(model, texts.validation).cross_entropy
+        if loss < best[0]:
+            best[0] = loss
+            kept.update(copy.deepcopy(model.state_dict()))
+        return loss
+
+    every = max(1, recipe.steps // looks)
+    seen = learn(model, texts.training, recipe, watch=look, every=every)
+    model.load_state_dict(kept)
+    loss, right = score(model, texts.test)
+    return {
+        "validation": best[0],
+        "nats": loss * texts.subwords_a_word,
+        "right": right,
+        "step": min(recipe.steps, every * (seen.index(best[0]) + 1)),
+    }
 
 
 def label_cross_entropy(

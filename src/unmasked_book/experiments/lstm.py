@@ -1,13 +1,14 @@
 """What came before: a recurrent encoder-decoder, with attention and without, to compare with.
 
 An LSTM reads the source in both directions, another writes the target and looks at what was read
-(Bahdanau et al. 2015, in the simpler form of Luong et al. 2015). It has the Transformer's calls.
+(Bahdanau et al. 2015, in the simpler form of Luong et al. 2015). With input feeding it also sees,
+at each word, what it found at the one before. It has the Transformer's calls.
 Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,7 @@ class Recurrent(nn.Module):
         n_layers: int = 1,
         dropout: float = 0.0,
         attends: bool = True,
+        feeds: bool = False,
     ) -> None:
         super().__init__()
         for name, value in (("n_layers", n_layers), ("d_model", d_model)):
@@ -43,12 +45,16 @@ class Recurrent(nn.Module):
         check_probability("dropout", dropout)
         if d_model % 2:
             raise invalid("d_model", "an even width", d_model, "each direction has half of it")
+        if feeds and not attends:
+            raise invalid("feeds", "attention", "attends=False", "there is nothing to feed")
         self.source_embedding = nn.Embedding(source_vocab, d_model)
         self.target_embedding = nn.Embedding(target_vocab, d_model)
         between = dropout if n_layers > 1 else 0.0
         self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
                                dropout=between, bidirectional=True)  # fmt: skip
-        self.decoder = nn.LSTM(d_model, d_model, n_layers, batch_first=True, dropout=between)
+        self.feeds = feeds
+        read = 2 * d_model if feeds else d_model
+        self.decoder = nn.LSTM(read, d_model, n_layers, batch_first=True, dropout=between)
         self.query = nn.Linear(d_model, d_model, bias=False) if attends else None
         self.combine = nn.Linear(2 * d_model if attends else d_model, d_model)
         self.dropout = nn.Dropout(dropout)
@@ -75,7 +81,18 @@ class Recurrent(nn.Module):
     def decode(self, target: Tensor, memory: Read, *, source_mask: Tensor) -> Tensor:
         """[B, T] → [B, T, D]; `source_mask` [B, 1, 1, S], as for the Transformer."""
         check_tokens("target", target, self.target_embedding.num_embeddings)
-        states, _ = self.decoder(self.dropout(self.target_embedding(target)), memory.last)
+        words, state = self.dropout(self.target_embedding(target)), memory.last
+        if not self.feeds:
+            states, _ = self.decoder(words, state)
+            return self.look(states, memory, source_mask)
+        found = [torch.zeros_like(words[:, 0])]
+        for word in words.unbind(1):
+            states, state = self.decoder(torch.cat([word, found[-1]], dim=-1)[:, None], state)
+            found.append(self.look(states, memory, source_mask)[:, 0])
+        return torch.stack(found[1:], dim=1)
+
+    def look(self, states: Tensor, memory: Read, source_mask: Tensor) -> Tensor:
+        """What the decoder makes of its states and of what it finds in the source: [B, T, D]."""
         if self.query is not None:
             seen = memory.states[:, None]
             found = attention(self.query(states)[:, None], seen, seen, source_mask)[:, 0]
@@ -97,18 +114,16 @@ def recurrent_of_size(
     parameters: int,
     source_vocab: int,
     target_vocab: int,
-    *,
-    n_layers: int = 1,
-    attends: bool = True,
+    **options: Any,
 ) -> int:
-    """The even width at which the number of parameters comes closest to this one."""
+    """The even width at which the number of parameters comes closest to this one, with these
+    options of `Recurrent`.
+    """
     check_at_least("parameters", parameters, 1)
 
     def distance(d_model: int) -> int:
         with torch.device("meta"):
-            model = Recurrent(
-                source_vocab, target_vocab, d_model, n_layers=n_layers, attends=attends
-            )
+            model = Recurrent(source_vocab, target_vocab, d_model, **options)
         return abs(count_parameters(model) - parameters)
 
     width = 2

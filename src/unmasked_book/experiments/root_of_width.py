@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +13,12 @@ from unmasked.training.recipe import Recipe
 
 from ..examples import speller
 from .learning import learn, score, spelling_corpus
+from .procedure import Experiment
 
-KINDS = ("divided by √K", "not divided")
-RATES = (1e-3, 5e-3)
+DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
+KINDS = (DIVIDED, UNDIVIDED, SMALLER)
+WIDTHS = (16, 64, 256)
+STEPS = 300
 
 
 def scores(
@@ -34,7 +35,7 @@ def scores(
         vector = (2 * torch.rand(width, generator=draws) - 1) * bound
         return torch.tanh(query + key) @ vector
     product = (query * key).sum(-1)
-    return product / math.sqrt(width) if kind == "divided by √K" else product
+    return product / math.sqrt(width) if kind == DIVIDED else product
 
 
 def softmax_of(scores: Tensor) -> dict[str, float]:
@@ -50,31 +51,37 @@ def softmax_of(scores: Tensor) -> dict[str, float]:
     return {"words": entropy.exp().mean().item(), "gradient": at.grad.norm(dim=-1).mean().item()}
 
 
-def undivided(model: nn.Module) -> nn.Module:
-    """The same model, all of its attention without the division."""
+def changed(model: nn.Module, kind: str) -> nn.Module:
+    """The same model with its attention of this kind.
+
+    With the smaller start the first scores are as large as if they were divided: queries and keys
+    begin smaller by the fourth root of their width each. From the first update on, nothing divides.
+    """
     for part in model.modules():
-        if isinstance(part, MultiHeadAttention):
+        if isinstance(part, MultiHeadAttention) and kind != DIVIDED:
             root = math.sqrt(part.d_model // part.n_heads)
             part.query.register_forward_hook(lambda _, __, out, root=root: out * root)
+            if kind == SMALLER:
+                with torch.no_grad():
+                    for linear in (part.query, part.key):
+                        linear.weight.div_(math.sqrt(root))
+                        linear.bias.div_(math.sqrt(root))
     return model
 
 
-def trial(kind: str, width: int, seed: int, rate: float, *, steps: int) -> dict[str, float]:
+def trial(*, width: int, kind: str, rate: float, seed: int, steps: int = STEPS) -> dict[str, float]:
     """One layer with a single head as wide as the model, that learns to spell backwards."""
-    model: nn.Module = speller(seed=seed, d_model=width, n_heads=1)
-    model = model if kind == "divided by √K" else undivided(model)
+    model = changed(speller(seed=seed, d_model=width, n_heads=1), kind)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     learn(model, spelling_corpus(20 * steps, seed=seed), recipe)
-    cross_entropy, right = score(model, spelling_corpus(500, seed=seed + 10_000))
-    return {"surprise": cross_entropy, "right": right}
+    nats, right = score(model, spelling_corpus(500, seed=seed + 10_000))
+    validation = score(model, spelling_corpus(500, seed=seed + 20_000)).cross_entropy
+    return {"validation": validation, "nats": nats, "right": right}
 
 
-def measure(
-    widths: Sequence[int] = (16, 64, 256), seeds: int = 5, steps: int = 300
-) -> Iterator[dict[str, Any]]:
-    """A row for each width and kind, at the better of two rates, found with a seed of its own."""
-    for width, kind in product(widths, KINDS):
-        rate = max(RATES, key=lambda r: trial(kind, width, 1000, r, steps=steps)["right"])
-        results = [trial(kind, width, seed, rate, steps=steps) for seed in range(seeds)]
-        yield {"width": width, "kind": kind, "rate": rate, "steps": steps, "trials": results}
+EXPERIMENT = Experiment(
+    trial,
+    [{"width": width, "kind": kind} for width, kind in product(WIDTHS, KINDS)],
+    {"rate": (0.001, 0.002, 0.004)},
+)

@@ -1,14 +1,12 @@
-"""Little data, short sentences: does the LSTM come off better than the Transformer?
+"""Little data, short sentences: does a recurrent model come off better than the Transformer?
 
-Both have as many parameters, see the same batches of phrasebook sentences, and may choose among
-the same rates and dropouts. What is reported is the model of the step that was best on sentences
+All have as many parameters, see the same batches of phrasebook sentences, and choose their rates
+and dropouts in the same way. What is reported is the model of the step that was best on sentences
 kept for that choice, measured on others again.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -19,82 +17,56 @@ from unmasked.config import TransformerConfig
 from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
 
-from .learning import LONG, SHORT, Sentences, learn, score, share_exact
+from .learning import learn_texts
 from .lstm import Recurrent, count_parameters, recurrent_of_size
+from .procedure import Experiment
+from .texts import LONG, SHORT, phrasebook
 
+LSTMS: dict[str, dict[str, Any]] = {
+    "LSTM": {"n_layers": 1},
+    "LSTM, two layers, input feeding": {"n_layers": 2, "feeds": True},
+}
+MODELS = (*LSTMS, "Transformer")
 LENGTHS = (SHORT, LONG)
-CHOICES = {"rate": (3e-3, 1e-2), "dropout": (0.1, 0.3)}
-MODELS = ("LSTM", "Transformer")
+SIZES = (300, 1500, 7500)
+STEPS = 800
 
 
-def make(kind: str, sentences: Sentences, dropout: float, seed: int) -> nn.Module:
+def make(kind: str, words: int, dropout: float, seed: int) -> nn.Module:
     """A Transformer of two layers and width 64, or an LSTM with attention of the same size."""
-    sizes: dict[str, Any] = {
-        "source_vocab": len(sentences.source),
-        "target_vocab": len(sentences.target),
-    }
     torch.manual_seed(seed)
-    config = TransformerConfig(**sizes, d_model=64, n_heads=4, n_layers=2, d_ff=256,
-                               dropout=dropout, norm="pre")  # fmt: skip
-    transformer = Transformer(config)
+    transformer = Transformer(TransformerConfig(
+        source_vocab=words, target_vocab=words, d_model=64, n_heads=4, n_layers=2, d_ff=256,
+        dropout=dropout, norm="pre"))  # fmt: skip
     if kind == "Transformer":
         return transformer
     torch.manual_seed(seed)
-    width = recurrent_of_size(count_parameters(transformer), **sizes)
-    return Recurrent(**sizes, d_model=width, dropout=dropout)
+    width = recurrent_of_size(count_parameters(transformer), words, words, **LSTMS[kind])
+    return Recurrent(words, words, width, dropout=dropout, **LSTMS[kind])
 
 
 def trial(
-    kind: str,
-    sentences: Sentences,
-    size: int,
-    seed: int,
     *,
+    sentences: str,
+    pairs: int,
+    model: str,
     rate: float,
     dropout: float,
-    steps: int,
-) -> dict[str, float]:
+    seed: int,
+    steps: int = STEPS,
+) -> dict[str, Any]:
     """One training, measured at its best moment."""
-    model = make(kind, sentences, dropout, seed)
-    best, kept = [float("inf")], {}
-
-    def watch() -> float:
-        cross_entropy = score(model, sentences.validation).cross_entropy
-        if cross_entropy < best[0]:
-            best[0] = cross_entropy
-            kept.update(copy.deepcopy(model.state_dict()))
-        return cross_entropy
-
+    texts = phrasebook(sentences, pairs, seed)
+    made = make(model, len(texts.vocabulary), dropout, seed)
     recipe = Recipe(
         steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=640, smoothing=0.0, seed=seed
     )
-    every = max(1, steps // 12)
-    seen = learn(model, sentences.training(size, seed), recipe, watch=watch, every=every)
-    model.load_state_dict(kept)
-    cross_entropy, right = score(model, sentences.test)
-    return {"validation": best[0], "surprise": cross_entropy, "right": right,
-            "exact": share_exact(model, sentences.test),
-            "step": min(steps, every * (seen.index(best[0]) + 1))}  # fmt: skip
+    return {"parameters": count_parameters(made), **learn_texts(made, texts, recipe)}
 
 
-def choose(kind: str, sentences: Sentences, size: int, steps: int) -> dict[str, float]:
-    """The rate and dropout that suit a model and an amount of data, by a seed of their own."""
-    choices = [dict(zip(CHOICES, values, strict=True)) for values in product(*CHOICES.values())]
-    return min(choices, key=lambda options: trial(
-        kind, sentences, size, 1000, steps=steps, **options)["validation"])  # fmt: skip
-
-
-def measure(
-    sizes: Sequence[int] = (300, 1500, 7500), seeds: int = 5, steps: int = 800
-) -> Iterator[dict[str, Any]]:
-    """A row for each length, amount of data, model: the options chosen, and a result a seed."""
-    for length in LENGTHS:
-        sentences = Sentences(length, max(sizes))
-        for size, kind in product(sizes, MODELS):
-            options = choose(kind, sentences, size, steps)
-            results = [
-                trial(kind, sentences, size, s, steps=steps, **options) for s in range(seeds)
-            ]
-            parameters = count_parameters(make(kind, sentences, 0.0, 0))
-            yield {"sentences": length, "pairs": size, "model": kind, "parameters": parameters,
-                   "steps": steps, **options, "trials": results}  # fmt: skip
+EXPERIMENT = Experiment(
+    trial,
+    [{"sentences": length, "pairs": size, "model": model}
+     for length, size, model in product(LENGTHS, SIZES, MODELS)],
+    {"rate": (0.002, 0.004, 0.008), "dropout": (0.1, 0.2, 0.3)},
+)  # fmt: skip

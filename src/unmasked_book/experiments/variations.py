@@ -6,60 +6,62 @@ of positions) parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from unmasked.config import TransformerConfig
+from unmasked.positions import LearnedPositions
 from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
 
-from .learning import ANY, Sentences, learn, score, share_exact
+from .learning import learn_texts
 from .lstm import count_parameters
+from .procedure import Experiment
+from .texts import ANY, phrasebook
 
 HEADS: Mapping[str, dict[str, Any]] = {
     f"{n} head{'s' * (n > 1)}": {"n_heads": n} for n in (1, 2, 4, 8, 16, 32)
 }
+SINUSOIDAL, LEARNED, SCALED = "sinusoidal", "learned", "learned, started at the sinusoids' scale"
 POSITIONS: Mapping[str, dict[str, Any]] = {
-    "sinusoidal": {"positions": "sinusoidal"},
-    "learned": {"positions": "learned"},
+    SINUSOIDAL: {"positions": "sinusoidal"},
+    LEARNED: {"positions": "learned"},
+    SCALED: {"positions": "learned"},
 }
-PAIRS = 8000
+PAIRS, STEPS = 7500, 400
 
 
-def trial(
-    change: Mapping[str, Any], sentences: Sentences, seed: int, *, steps: int, rate: float
-) -> dict[str, float]:
-    model = make(change, sentences, seed)
+def make(variation: str, words: int, seed: int, **sizes: Any) -> Transformer:
+    """Two layers of width 64 with four heads, but for what varies."""
+    change = {**HEADS, **POSITIONS}[variation]
+    plain = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "max_len": 64}
+    options = {"dropout": 0.1, "norm": "pre", **plain, **change, **sizes}
+    torch.manual_seed(seed)
+    model = Transformer(TransformerConfig(source_vocab=words, target_vocab=words, **options))
+    if variation == SCALED:
+        start_at_the_scale_of_sinusoids(model)
+    return model
+
+
+def start_at_the_scale_of_sinusoids(model: Transformer) -> None:
+    """Each table begins with a mean square of one half, as sines and cosines have it."""
+    for part in model.modules():
+        if isinstance(part, LearnedPositions):
+            with torch.no_grad():
+                part.table.mul_(0.5**0.5 / part.table.square().mean().sqrt())
+
+
+def trial(*, variation: str, rate: float, seed: int, steps: int = STEPS) -> dict[str, Any]:
+    texts = phrasebook(ANY, PAIRS, seed)
+    model = make(variation, len(texts.vocabulary), seed)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
-    learn(model, sentences.training(PAIRS, seed), recipe)
-    cross_entropy, right = score(model, sentences.test)
-    exact = share_exact(model, sentences.test)
-    return {"surprise": cross_entropy, "right": right, "exact": exact}
+    return {"parameters": count_parameters(model), **learn_texts(model, texts, recipe)}
 
 
-def make(change: Mapping[str, Any], sentences: Sentences, seed: int) -> Transformer:
-    """Two layers of width 64 with four heads, but for what changes."""
-    sizes: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "max_len": 64}
-    words = {"source_vocab": len(sentences.source), "target_vocab": len(sentences.target)}
-    torch.manual_seed(seed)
-    return Transformer(
-        TransformerConfig(**{**words, **sizes, "dropout": 0.1, "norm": "pre", **change})
+def experiment(variations: Mapping[str, Any]) -> Experiment:
+    return Experiment(
+        trial, [{"variation": name} for name in variations], {"rate": (0.002, 0.004, 0.008)}
     )
-
-
-def measure(
-    variations: Mapping[str, Mapping[str, Any]],
-    seeds: int = 5,
-    steps: int = 400,
-    rate: float = 5e-3,
-) -> Iterator[dict[str, Any]]:
-    """A row for each variation."""
-    sentences = Sentences(ANY, PAIRS)
-    for name, change in variations.items():
-        options: dict[str, Any] = {"steps": steps, "rate": rate}
-        results = [trial(change, sentences, seed, **options) for seed in range(seeds)]
-        parameters = count_parameters(make(change, sentences, 0))
-        yield {"variation": name, "parameters": parameters, **options, "trials": results}

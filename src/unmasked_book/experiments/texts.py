@@ -1,0 +1,67 @@
+"""Sentences to translate: drawn anew for each seed, and cut into subwords learnt from the training
+sentences alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from unmasked.data.corpus import Corpus
+from unmasked.data.phrasebook import sentence_pairs
+from unmasked.data.vocabulary import Subwords
+from unmasked.errors import check_choice
+
+SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
+FITS: Mapping[str, Callable[[int], bool]] = {
+    SHORT: lambda words: words <= 5,
+    LONG: lambda words: words >= 9,
+    ANY: lambda _: True,
+}
+POOL = 8000  # sentences that trainings draw from
+HELD = 2000  # that validation data are drawn from, and as many for tests
+MEASURED = 500
+SUBWORDS = 500
+
+Pairs = Sequence[tuple[str, str]]
+
+
+class Texts(NamedTuple):
+    """What one training needs; none of its sentences stands in two of the three."""
+
+    training: Corpus
+    validation: Corpus
+    test: Corpus
+    vocabulary: Subwords
+    subwords_a_word: float  # in the test's target; the end of a sentence counts as a word
+
+
+@lru_cache(maxsize=4)
+def fitting(kind: str, count: int) -> list[tuple[str, str]]:
+    """German and English sentences of a kind from the phrasebook, all different."""
+    check_choice("kind", kind, tuple(FITS))
+    share = {SHORT: 0.15, LONG: 0.25, ANY: 1.0}[kind]  # somewhat below what was counted
+    pairs = [pair[:2] for pair in sentence_pairs(int(count / share))]
+    return [pair for pair in pairs if FITS[kind](len(pair[0].split()))][:count]
+
+
+def phrasebook(kind: str, size: int, seed: int) -> Texts:
+    """So many training sentences, and others to choose with and to test with."""
+    found = fitting(kind, POOL + 2 * HELD)
+    parts = found[:POOL], found[POOL:-HELD], found[-HELD:]
+    draws = torch.Generator().manual_seed(seed)
+    chosen = [[part[i] for i in torch.randperm(len(part), generator=draws)[:most].tolist()]
+              for part, most in zip(parts, (size, MEASURED, MEASURED), strict=True)]  # fmt: skip
+    return prepared(*chosen, subwords=SUBWORDS)
+
+
+def prepared(training: Pairs, validation: Pairs, test: Pairs, *, subwords: int) -> Texts:
+    shared = Subwords.of((text for pair in training for text in pair), subwords)
+    learnt, chosen_by, tested = (
+        Corpus.of(shared, shared, part) for part in (training, validation, test)
+    )
+    words = sum(len(english.split()) + 1 for _, english in test)
+    return Texts(learnt, chosen_by, tested, shared, tested.labels(range(len(test))) / words)
