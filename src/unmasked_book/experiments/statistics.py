@@ -15,9 +15,11 @@ from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, pan
 
 # --- Intervals --------------------------------------------------------------------------------
 
-# Student's t for 95%, by the number of values: where 19 of 20 intervals hold the true mean,
+# Student's t by the number of values: where 19 of 20 intervals hold the true mean, or 999 of 1000,
 # if the values are spread about it like a normal distribution.
 T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+SURE = {2: 636.619, 3: 31.599, 4: 12.924, 5: 8.610, 6: 6.869, 7: 5.959, 8: 5.408, 9: 5.041,
+        10: 4.781}  # fmt: skip
 
 
 class Interval(NamedTuple):
@@ -29,26 +31,26 @@ class Interval(NamedTuple):
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """The mean of 2 to 10 runs, with its 95% interval."""
-    if len(values) not in T:
+def interval(values: Sequence[float], t: Mapping[int, float] = T) -> Interval:
+    """The mean of 2 to 10 runs, with its 95% interval, or a wider one."""
+    if len(values) not in t:
         fix = "repeat the run with other seeds"
-        raise invalid("values", f"{min(T)} to {max(T)} of them", len(values), fix)
-    mean, reach = fmean(values), T[len(values)] * stdev(values) / math.sqrt(len(values))
+        raise invalid("values", f"{min(t)} to {max(t)} of them", len(values), fix)
+    mean, reach = fmean(values), t[len(values)] * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - reach, mean + reach)
 
 
-def difference(a: Sequence[float], b: Sequence[float]) -> Interval:
+def difference(a: Sequence[float], b: Sequence[float], t: Mapping[int, float] = T) -> Interval:
     """Of a - b, seed by seed: what both share (the data, its order) cancels out."""
     if len(a) != len(b):
         fix = "compare runs with the same seeds"
         raise invalid("b", f"{len(a)} values", len(b), fix)
-    return interval([x - y for x, y in zip(a, b, strict=True)])
+    return interval([x - y for x, y in zip(a, b, strict=True)], t)
 
 
 def above(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether a is clearly larger than b: all of the interval of a - b is above zero."""
-    return difference(a, b).low > 0
+    """Whether a is clearly larger than b: all of the 99.9% interval of a - b is above zero."""
+    return difference(a, b, SURE).low > 0
 
 
 # --- Rows -------------------------------------------------------------------------------------
