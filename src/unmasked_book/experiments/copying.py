@@ -27,7 +27,7 @@ LSTMS: dict[str, dict[str, Any]] = {
     "LSTM, two layers, input feeding": {"n_layers": 2, "feeds": True},
 }
 MODELS = (*LSTMS, "Transformer")
-LENGTHS = (8, 24, 64)
+LENGTHS = (8, 64)
 STEPS, TOKENS = 600, 1300
 
 

@@ -28,8 +28,8 @@ LSTMS: dict[str, dict[str, Any]] = {
 }
 MODELS = (*LSTMS, "Transformer")
 LENGTHS = (SHORT, LONG)
-SIZES = (300, 1500, 7500)
-STEPS = 800
+SIZES = (300, 7500)
+STEPS = 400
 
 
 def make(kind: str, words: int, dropout: float, seed: int) -> nn.Module:

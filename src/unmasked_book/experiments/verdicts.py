@@ -149,17 +149,10 @@ def warm_up(rows: Rows) -> Verdict:
     """Post-norm needs warm-up; pre-norm does without."""
     none, some = options(rows, "warmup")
 
-    def at_best(norm: str, warmup: int, clip: float | None) -> list[float]:
-        wanted = (norm, warmup, clip)
-        found = [r for r in rows if (r["norm"], r["warmup"], r["clip"]) == wanted]
-        best = min(found, key=lambda each: fmean(t["validation"] for t in each["trials"]))
-        return [trial["right"] for trial in best["trials"]]
-
     gains, holds = [], {}
     for clip in options(rows, "clip"):
-        pairs = {
-            norm: (at_best(norm, some, clip), at_best(norm, none, clip)) for norm in ("post", "pre")
-        }
+        pairs = {norm: [trials(rows, "right", norm=norm, warmup=warmup, clip=clip)
+                        for warmup in (some, none)] for norm in ("post", "pre")}  # fmt: skip
         needs = above(*pairs["post"])
         spared = difference(*pairs["pre"])
         holds[clip] = needs, needs and max(-spared.low, spared.high) < POINTS
