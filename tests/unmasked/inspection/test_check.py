@@ -10,7 +10,18 @@ from functools import cache
 
 import pytest
 import torch
-from faulty_models import (
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+import unmasked
+from helpers import DEVICES, MODELS, small_config, small_model
+from unmasked import Transformer, check
+from unmasked.inspection.probe import Probe, Scale, Words, apart, can_be_said
+from unmasked.inspection.report import CLAIMS, Finding, Report, listed
+from unmasked.inspection.state import inside, precisely, undisturbed
+from unmasked.masks import causal_mask
+from unmasked_book.faulty import (
     FAULTY,
     HEADS,
     SOURCE,
@@ -24,17 +35,6 @@ from faulty_models import (
     Torch,
     step,
 )
-from torch import nn
-from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
-
-import unmasked
-from helpers import DEVICES, MODELS, small_config, small_model
-from unmasked import Transformer, check
-from unmasked.inspection.probe import Probe, Scale, Words, apart, can_be_said
-from unmasked.inspection.report import CLAIMS, Finding, Report, listed
-from unmasked.inspection.state import inside, precisely, undisturbed
-from unmasked.masks import causal_mask
 
 # --- Healthy models, of many kinds --------------------------------------------------------------
 
