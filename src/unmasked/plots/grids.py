@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
@@ -47,10 +48,11 @@ def matrices(
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
     `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
-    colours; else they begin at the lowest value.
+    colours; else they begin at the lowest value. Where all are True or False, no scale is shown.
     """
     arrays = {title: matrix(title, values) for title, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
+    truths = all(values.dtype in (torch.bool, np.bool_) for values in matrices.values())
     words = []
     with rc_context(STYLE):
         figure, axes = panels(1, len(arrays), height)
@@ -63,11 +65,12 @@ def matrices(
             if numbers:
                 write_numbers(axis, array, low, high, signed)
             least, most = limits(array, signed=False)
-            words.append(
-                f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
-                f"values from {number(least)} to {number(most)}"
-            )
-        if not numbers:
+            if truths:
+                said = f"{np.count_nonzero(array)} dark cells"
+            else:
+                said = f"values from {number(least)} to {number(most)}"
+            words.append(f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, {said}")
+        if not (numbers or truths):
             figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02)
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
 

@@ -29,6 +29,12 @@ def test_matrices_share_a_scale_or_show_their_numbers():
     assert [text.get_text() for text in numbered.axes[0].texts] == ["0.00", "1.00"]
 
 
+def test_true_and_false_need_no_scale():
+    picture = plots.matrices({"faults": torch.tensor([[True, False, True]])})
+    assert len(picture.figure.axes) == 1
+    assert picture.words == "Heat map. faults: 1 rows by 3 columns, 2 dark cells."
+
+
 def test_one_scale_can_serve_matrices_with_numbers():
     values = {"small": np.array([[0.0, -1.0]]), "large": np.array([[0.5, -9.0]])}
     for one_scale, expected in ((False, [(-1, 1), (-9, 9)]), (True, [(-9, 9), (-9, 9)])):
