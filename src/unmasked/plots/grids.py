@@ -62,6 +62,8 @@ def matrices(
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
             dress(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
+            if truths:
+                rule(axis, array)
             if numbers:
                 write_numbers(axis, array, low, high, signed)
             least, most = limits(array, signed=False)
@@ -83,6 +85,18 @@ def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     low, high = float(finite.min()), float(finite.max())
     far = max(-low, high)
     return (-far, far) if signed else (low, high)
+
+
+def rule(axis: Axes, array: np.ndarray) -> None:
+    """Lines between the cells, and the columns' names above them, to be followed by eye."""
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0)
+    for tick in axis.get_xticklabels():
+        tick.set_ha("left" if tick.get_rotation() else "center")
+    for set_ticks, count in ((axis.set_yticks, array.shape[0]), (axis.set_xticks, array.shape[1])):
+        set_ticks(np.arange(count + 1) - 0.5, minor=True)
+    axis.grid(which="minor", color="#d9dee4", linewidth=0.6)
+    axis.tick_params(which="minor", length=0)
 
 
 def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
