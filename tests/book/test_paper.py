@@ -261,11 +261,8 @@ def test_the_numbers_of_parameters_are_those_on_the_page(name, said):
     assert said in PAGE
 
 
-@pytest.mark.parametrize(
-    ("name", "direction"),
-    [("en-de", "English to German"), ("de-en", "German to English")],
-)
-def test_the_numbers_of_the_shipped_models_are_those_on_the_page(name, direction):
+@pytest.mark.parametrize("name", ["en-de", "de-en"])
+def test_the_numbers_of_the_shipped_models_are_those_on_the_page(name):
     training = recorded(f"multi30k-{name}")["training"]
     recipe = training["recipe"]
     assert recipe["model"]["norm"] == "pre"
@@ -276,7 +273,7 @@ def test_the_numbers_of_the_shipped_models_are_those_on_the_page(name, direction
     assert penalties[training["length_penalty"]] == max(penalties.values())
     assert 0 < max(penalties.values()) - penalties[0.6] < 0.5
     said = {
-        f"subwords from {direction}": recipe["data"]["vocabulary"],
+        "subwords for each direction": recipe["data"]["vocabulary"],
         "for the models that we ship. → [10": recipe["training"]["tokens"],
         "for the models that we ship, chosen": training["length_penalty"],
     }
@@ -292,7 +289,7 @@ def test_the_variance_of_a_score_is_the_width_and_the_divisor_undoes_it(width):
     assert float(scaled_scores(q, k, width**-0.5).var()) == pytest.approx(1, rel=0.06)
 
 
-def test_without_the_divisor_the_softmax_of_wide_vectors_is_flat():
+def test_without_the_divisor_the_softmax_of_wide_vectors_saturates():
     """Its slopes w (1 - w), summed over the keys: with the divisor the width does not matter."""
     torch.manual_seed(0)
     slopes = {}

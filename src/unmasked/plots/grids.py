@@ -68,7 +68,7 @@ def matrices(
                 write_numbers(axis, array, low, high, signed)
             least, most = limits(array, signed=False)
             if truths:
-                said = f"{np.count_nonzero(array)} dark cells"
+                said = dark_cells(array, rows, columns)
             else:
                 said = f"values from {number(least)} to {number(most)}"
             words.append(f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, {said}")
@@ -87,12 +87,23 @@ def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     return (-far, far) if signed else (low, high)
 
 
+def dark_cells(array: np.ndarray, rows: Labels, columns: Labels) -> str:
+    if not (rows and columns):
+        return f"{np.count_nonzero(array)} dark cells"
+    named = {
+        row: [name for name, dark in zip(columns, array[n], strict=True) if dark]
+        for n, row in enumerate(rows)
+    }
+    dark = [f"{row} at {', '.join(found)}" for row, found in named.items() if found]
+    return f"dark are {'; '.join(dark) or 'none'}"
+
+
 def rule(axis: Axes, array: np.ndarray) -> None:
     """Lines between the cells, and the columns' names above them, to be followed by eye."""
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     for tick in axis.get_xticklabels():
-        tick.set_ha("left" if tick.get_rotation() else "center")
+        tick.set_horizontalalignment("left" if tick.get_rotation() else "center")
     for set_ticks, count in ((axis.set_yticks, array.shape[0]), (axis.set_xticks, array.shape[1])):
         set_ticks(np.arange(count + 1) - 0.5, minor=True)
     axis.grid(which="minor", color="#d9dee4", linewidth=0.6)
