@@ -3,15 +3,9 @@
 Example: python benchmarks/others.py --folder ../others
 
 Writes others.json among the records: of each implementation its version, and what
-`unmasked.check` says of it. Some come from benchmarks/requirements.txt, and two from
-    pip install --no-deps --target ../others/packages labml-nn==0.5.1 labml==0.4.168 joeynmt==2.3.0
-Three more are read from their repositories; only the classes of the model are run:
-    git clone https://github.com/harvardnlp/annotated-transformer ../others/annotated-transformer
-    git -C ../others/annotated-transformer checkout debc9fd747bb2123160a98046ad1c2d4da44a567
-    git clone https://github.com/bentrevett/pytorch-seq2seq ../others/pytorch-seq2seq
-    git -C ../others/pytorch-seq2seq checkout b3cd54c72cd6e4e63f672d334c795b4fe744ef92
-    git clone https://github.com/d2l-ai/d2l-en ../others/d2l-en
-    git -C ../others/d2l-en checkout 23d7a5aecceee57d1292c56e90cce307f183bb0a
+`unmasked.check` says of it. Some come from benchmarks/requirements.txt; how to get the others,
+at the versions that are read here, stands in benchmarks/README.md. Of what comes from a
+repository, only the classes of the model are run.
 """
 
 from __future__ import annotations
@@ -40,8 +34,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from command import command
 from unmasked import check
 from unmasked.inspection.report import Finding
+from unmasked.interop import torch_masks
 from unmasked.positions import SinusoidalPositions
 from unmasked.training.machine import machine
 from unmasked_book.records import RECORDS
@@ -85,8 +81,7 @@ def main() -> None:
         faults = [f["property"] for f in rows[-1]["findings"] if f["verdict"] == "fault"]
         print(f"{other.name:27} {', '.join(faults) or 'no fault'}", flush=True)
     versions = {name: version(name) for name in ("transformers", "x-transformers")}
-    command = " ".join(["python", "benchmarks/others.py", *sys.argv[1:]])
-    result = {"machine": {**machine("cpu"), **versions, "command": command}, "rows": rows}
+    result = {"machine": {**machine("cpu"), **versions, "command": command(__file__)}, "rows": rows}
     path = RECORDS / "others.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(rows)} rows are in {path}")
@@ -207,10 +202,7 @@ class WithWords(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         x, y = self.positions(self.source(source)), self.positions(self.target(target))
-        sides = {"src": source, "tgt": target, "memory": source}
-        masks = {f"{side}_key_padding_mask": tokens == 0 for side, tokens in sides.items()}
-        later = torch.ones(target.shape[1], target.shape[1], device=target.device).triu(1).bool()
-        logits: Tensor = self.output(self.transformer(x, y, tgt_mask=later, **masks))
+        logits: Tensor = self.output(self.transformer(x, y, **torch_masks(source, target)))
         return logits
 
 

@@ -9,6 +9,7 @@ target)`, and which properties `unmasked.check` must then find at fault: these, 
 # mypy: ignore-errors
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -185,6 +186,12 @@ def faulty(*properties, **options):
         return make
 
     return register
+
+
+def in_words(name: str) -> str:
+    """The name of a mistake, as one says it."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=A)(?=[A-Z])|_", " ", name).lower()
+    return re.sub(r"\b(torch|one sentence)s\b", r"\1's", words)
 
 
 # --- It does not run ----------------------------------------------------------------------------
@@ -618,7 +625,7 @@ class AMaskOfAnotherSentence(Healthy):
 
 
 @faulty("padding")
-class ASqueezeTooMany(Healthy):
+class OneSqueezeTooMany(Healthy):
     """It runs, until a batch holds one sentence."""
 
     def encode(self, source):
@@ -638,7 +645,7 @@ class NothingToLookAtForPadding(Healthy):
 
 
 @faulty("padding", "gradient")
-class ADivisionByNothing(Healthy):
+class DivisionByZero(Healthy):
     """Only the outputs that no loss looks at are infinite, and still no gradient is a number."""
 
     def forward(self, source, target):

@@ -90,24 +90,22 @@ def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
 def dark_cells(array: np.ndarray, rows: Labels, columns: Labels) -> str:
     if not (rows and columns):
         return f"{np.count_nonzero(array)} dark cells"
-    named = {
-        row: [name for name, dark in zip(columns, array[n], strict=True) if dark]
-        for n, row in enumerate(rows)
-    }
-    dark = [f"{row} at {', '.join(found)}" for row, found in named.items() if found]
+    dark = []
+    for row, cells in zip(rows, array, strict=True):
+        if names := [name for name, cell in zip(columns, cells, strict=True) if cell]:
+            dark.append(f"{row} at {', '.join(names)}")
     return f"dark are {'; '.join(dark) or 'none'}"
 
 
 def rule(axis: Axes, array: np.ndarray) -> None:
     """Lines between the cells, and the columns' names above them, to be followed by eye."""
     axis.xaxis.tick_top()
-    axis.tick_params(length=0)
+    axis.tick_params(which="both", length=0)
     for tick in axis.get_xticklabels():
         tick.set_horizontalalignment("left" if tick.get_rotation() else "center")
     for set_ticks, count in ((axis.set_yticks, array.shape[0]), (axis.set_xticks, array.shape[1])):
         set_ticks(np.arange(count + 1) - 0.5, minor=True)
     axis.grid(which="minor", color="#d9dee4", linewidth=0.6)
-    axis.tick_params(which="minor", length=0)
 
 
 def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
