@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 import torch
 from tqdm import tqdm
 
+from command import command
 from unmasked.training.machine import machine
 from unmasked.translator import shipped_models
 from unmasked_book.ablation import losses
@@ -26,8 +26,7 @@ def main() -> None:
     ).parse_args()
     torch.set_num_threads(1)
     found = {name: losses(name) for name in tqdm(shipped_models(), unit="model")}
-    command = " ".join(["python", "benchmarks/ablations.py", *sys.argv[1:]])
-    result = {"machine": {**machine("cpu"), "command": command}, "models": found}
+    result = {"machine": {**machine("cpu"), "command": command(__file__)}, "models": found}
     path = RECORDS / "ablations.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(found)} models are in {path}")

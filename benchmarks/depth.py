@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from multiprocessing import get_context
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from command import command
 from unmasked.training.machine import machine
 from unmasked_book.experiments.depth import named, trial, trials
 from unmasked_book.records import RECORDS, recorded, recorded_names
@@ -29,7 +29,6 @@ def main() -> None:
     )
     parser.add_argument("--processes", type=int, default=1, help="runs side by side (1)")
     options = parser.parse_args()
-    command = " ".join(["python", "benchmarks/depth.py", *sys.argv[1:]])
     known = recorded("depth") if "depth" in recorded_names() else {"rows": [], "machine": {}}
     began, planned = time.perf_counter(), trials()
     missing = [each for each in planned if not any(named(each).items() <= row.items()
@@ -38,7 +37,7 @@ def main() -> None:
         new = list(tqdm(pool.imap(trial, missing), total=len(missing), unit="row"))
     rows = sorted(known["rows"] + new, key=lambda row: place(row, planned))
     minutes = (time.perf_counter() - began) / 60 + known["machine"].get("minutes", 0)
-    about = {**machine("cpu"), "threads": 1, "command": command,
+    about = {**machine("cpu"), "threads": 1, "command": command(__file__),
              "minutes": round(minutes, 1)}  # fmt: skip
     path = RECORDS / "depth.json"
     path.write_text(json.dumps({"machine": about, "rows": rows}, indent=1) + "\n", "utf-8")

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from command import command
 from device_report import table
 from device_sizes import SIZES, Kind
 from scaling import high_water
@@ -209,8 +210,7 @@ def main(words: Sequence[str] | None = None) -> None:
         lengths, kind = options.peak
         print(bench.peak(lengths, Kind(**kind)))
         return
-    command = " ".join(["python", "benchmarks/devices.py", *(words or sys.argv[1:])])
-    about = {**machine(options.device), "command": command}
+    about = {**machine(options.device), "command": command(__file__, words)}
     result = {"machine": about, **bench.everything(options.compile)}
     print(table(result))
     if options.record:

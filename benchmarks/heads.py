@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Any
 
 from tqdm import tqdm
 
+from command import command
 from translation import pairs_of
 from unmasked.evaluation import bleu, mean_cross_entropy
 from unmasked.training.machine import machine
@@ -31,8 +31,11 @@ def main() -> None:
     )
     parser.parse_args()
     found = {name: every_head(name) for name in shipped_models()}
-    command = " ".join(["python", "benchmarks/heads.py", *sys.argv[1:]])
-    result = {"machine": {**machine("cpu"), "command": command}, "split": SPLIT, "models": found}
+    result = {
+        "machine": {**machine("cpu"), "command": command(__file__)},
+        "split": SPLIT,
+        "models": found,
+    }
     path = RECORDS / "heads.json"
     path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     print(f"recorded in {path}")

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from command import command
 from translation import say
 from unmasked.data.multi30k import multi30k
 from unmasked.evaluation import bleu, chrf, paired_bootstrap
@@ -176,9 +177,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="runs side by side (1)")
     options = parser.parse_args()
     rungs = Ladder(options.folder, options.processes).climb()
-    command = " ".join(["python", "benchmarks/ladder.py", *sys.argv[1:]])
     result = {
-        "machine": {**machine("cpu"), "threads": 1, "command": command},
+        "machine": {**machine("cpu"), "threads": 1, "command": command(__file__)},
         "preset": PRESET,
         "seeds": list(SEEDS),
         "rungs": rungs,

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import transformers
 
+from command import command
 from report import plot, seconds, table
 from scaling import in_another_process
 from timing import interleaved
@@ -87,7 +88,7 @@ def has_bfloat16() -> bool:
 def about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         **machine(options.device),
-        "command": " ".join(["python", "benchmarks/run.py", *sys.argv[1:]]),
+        "command": command(__file__),
         **{name: version(name) for name in ("transformers", "x-transformers", "ctranslate2")},
     }
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from command import command
 from model_card import card
 from unmasked.data.multi30k import multi30k
 from unmasked.data.sources import directed
@@ -108,7 +109,7 @@ def here() -> dict[str, Any]:
     """The machine, and the command that runs on it."""
     return {
         **machine(),
-        "command": " ".join(["python", "benchmarks/translation.py", *sys.argv[1:]]),
+        "command": command(__file__),
     }
 
 

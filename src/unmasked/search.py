@@ -217,9 +217,9 @@ def one_by_one(
 
 
 def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
-    """A token by chance, out of the `top_k` likeliest, or the likeliest with `top_p` together.
+    """Draws a token from the `top_k` likeliest, or the few of them that hold `top_p` of their sum.
 
-    The chances are uniform, from 0 to 1. [..., V], [...] → [...].
+    `chances` are uniform random numbers from 0 to 1. [..., V], [...] → [...].
     """
     probabilities, tokens = logits.float().softmax(-1).sort(dim=-1, descending=True, stable=True)
     if top_k is not None:

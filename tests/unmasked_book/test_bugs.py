@@ -301,7 +301,7 @@ def test_bug_14_a_word_of_the_test_set_alone_is_unknown():
     caught(check, Words.of(pair.german for pair in [*training, *tests]))
 
 
-def test_chapter_13_shows_every_bug_and_every_erratum():
+def test_chapter_14_names_the_test_of_every_bug_and_every_erratum():
     chapter = (HERE.parents[1] / "book/14_bugs.ipynb").read_text(encoding="utf-8")
     for kind, file in (("bug", "test_bugs.py"), ("erratum", "test_errata.py")):
         tests = re.findall(rf"^def (test_{kind}_\d\d)", (HERE / file).read_text(), re.MULTILINE)

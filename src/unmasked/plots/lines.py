@@ -97,6 +97,8 @@ def curves(
         if log_x and len(xs) <= FEW:
             axis.set_xticks(xs, [number(place) for place in xs])
             axis.minorticks_off()
+        elif not log_x and len(xs) <= FEW and np.array_equal(xs, xs.round()):
+            axis.set_xticks(xs)
         axis.set_yscale("log" if log_y else "linear")
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01, y=0.15 if mark else 0.05)  # space for what the mark says

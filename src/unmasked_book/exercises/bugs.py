@@ -1,4 +1,4 @@
-"""Chapter 14's exercises."""
+"""Chapter 15's exercises."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .. import faulty
 from .compare import same_number
 
 TARGET = [[1, 5, 3, 7, 4]]
@@ -109,4 +110,31 @@ def copies(answer: Callable[[nn.Module], Iterable[tuple[str, str]]]) -> str | No
     return None
 
 
+ASKED = {"causality", "source", "padding"}
+EXAMINED = (
+    "Healthy",
+    "Torch",
+    "NoCausalMask",
+    "NoCrossAttention",
+    "CrossAttentionThatReadsTheTarget",
+    "SourcePaddingIsSeenByTheEncoder",
+    "SourcePaddingIsSeenAcross",
+    "ASummaryOfTheWholeTarget",
+)
+
+
+def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
+    """Which of three properties two healthy and six faulty models break."""
+    for name in EXAMINED:
+        torch.manual_seed(0)
+        model = getattr(faulty, name)().eval()
+        expected = ASKED & faulty.FAULTY[name].properties if name in faulty.FAULTY else set()
+        got = set(answer(model))
+        if got != expected:
+            said, right = (", ".join(sorted(each)) or "nothing" for each in (got, expected))
+            return f"not yet: {name} breaks {right}, and examine(...) says {said}."
+    return None
+
+
 CHECKS = (diluted, leaks, copies)
+PROJECT = examines

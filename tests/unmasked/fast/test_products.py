@@ -24,7 +24,7 @@ def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, one
     weight = torch.randn(shape, device=device)
     added = torch.randn(shape[0], device=device) if bias else None
     multiply = product(weight, added, rows)
-    for x in (torch.randn(rows, 1, shape[1]), torch.randn(1, rows, shape[1])):
+    for x in (torch.randn(rows, 1, shape[1]), torch.randn(3, 2, shape[1])):
         x = x.to(device)
         assert difference(multiply(x), F.linear(x, weight, added)) < 1e-5
 

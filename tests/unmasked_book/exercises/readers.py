@@ -670,7 +670,40 @@ SPEED = [
     (again("once more"), "with dropout 0.0, run was called 3 times; once in each pass"),
 ]
 
+
+def examine(*forgotten):
+    """Finds what it is not told to forget."""
+
+    def found(model):
+        source, target = torch.tensor([[4, 9, 2, 7, 5]]), torch.tensor([[3, 11, 8, 6]])
+        before, broken = model(source, target), set()
+
+        def moved(x, y):
+            return (model(x, y)[:, :4] - before).abs().amax(-1)[0] > 1e-5
+
+        other_target, other_source = target.clone(), source.clone()
+        other_target[0, 3], other_source[0, 0] = 15, 11
+        if moved(source, other_target)[:3].any():
+            broken.add("causality")
+        if not moved(other_source, target).all():
+            broken.add("source")
+        longer = torch.nn.functional.pad
+        if moved(longer(source, (0, 3)), longer(target, (0, 2))).any():
+            broken.add("padding")
+        return broken - {*forgotten}
+
+    return found
+
+
+BUGS = [
+    (lambda model: set(), r"NoCausalMask breaks causality, and examine\(...\) says nothing"),
+    (lambda model: {"source"}, r"Healthy breaks nothing, and examine\(...\) says source"),
+    (examine("source"), "NoCrossAttention breaks source"),
+    (examine("padding"), "SourcePaddingIsSeenByTheEncoder breaks padding"),
+]
+
 RIGHT = {
+    "bugs project": examine(),
     "speed project": again(),
     "translating project": merges,
     "inside project": attribution(),
@@ -685,6 +718,7 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
+    "bugs project": BUGS,
     "speed project": SPEED,
     "translating project": TRANSLATING,
     "inside project": INSIDE,

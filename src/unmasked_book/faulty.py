@@ -4,9 +4,12 @@
 target)`, and which properties `unmasked.check` must then find at fault: these, and no others.
 """
 
-# ruff: noqa: ARG002 (the faulty versions take what the healthy one takes)
+# ruff: noqa: ARG002, ARG005 (the faulty versions take what the healthy one takes)
+# Written as one writes at home, without types:
+# mypy: ignore-errors
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,8 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import small_config
-from unmasked import Transformer
+from unmasked import Transformer, TransformerConfig
 from unmasked.positions import sinusoids
 
 SOURCE, TARGET = 13, 17  # words
@@ -184,6 +186,12 @@ def faulty(*properties, **options):
         return make
 
     return register
+
+
+def in_words(name: str) -> str:
+    """The name of a mistake, as one says it."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=A)(?=[A-Z])|_", " ", name).lower()
+    return re.sub(r"\b(torch|one sentence)s\b", r"\1's", words)
 
 
 # --- It does not run ----------------------------------------------------------------------------
@@ -617,7 +625,7 @@ class AMaskOfAnotherSentence(Healthy):
 
 
 @faulty("padding")
-class ASqueezeTooMany(Healthy):
+class OneSqueezeTooMany(Healthy):
     """It runs, until a batch holds one sentence."""
 
     def encode(self, source):
@@ -637,7 +645,7 @@ class NothingToLookAtForPadding(Healthy):
 
 
 @faulty("padding", "gradient")
-class ADivisionByNothing(Healthy):
+class DivisionByZero(Healthy):
     """Only the outputs that no loss looks at are infinite, and still no gradient is a number."""
 
     def forward(self, source, target):
@@ -783,7 +791,8 @@ class ACacheThatDoesNotGrow(Healthy):
 
 @faulty("cached")
 def ours_with_every_step_at_the_first_position():  # erratum 19
-    model = Transformer(small_config())
+    sizes = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_ff": 32}
+    model = Transformer(TransformerConfig(**VOCABULARIES, **sizes))
     embed = model.target_embedding.forward
     model.target_embedding.forward = lambda tokens, start=0: embed(tokens)
     return model

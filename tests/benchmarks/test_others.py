@@ -1,0 +1,237 @@
+"""What benchmarks/others.py makes of files and models, and that its record is complete."""
+
+import json
+import subprocess
+
+import pytest
+import torch
+
+import others as command
+from unmasked import Transformer, TransformerConfig
+from unmasked.inspection.report import CLAIMS
+from unmasked.masks import padding_mask
+from unmasked_book.records import recorded
+
+MODULE = '''
+"""A module that would not run here."""
+import torchtext
+from nowhere import Base
+
+print(torchtext)
+
+
+def doubled(x: Unknown) -> Unknown:
+    return 2 * x
+
+
+class Double(nn.Module):
+    def forward(self, x):
+        return doubled(x) + d2l.zeros(1)
+
+
+class Other(Base):
+    pass
+'''
+CHAPTER = """# A chapter
+
+```{.python .input}
+%%tab tensorflow
+class Last(tf.keras.Model): pass
+```
+
+```{.python .input}
+%%tab pytorch
+class First(nn.Module):  #@save
+    size = 1
+```
+
+```{.python .input  n=3}
+%%tab pytorch
+!pip install d2l
+```
+"""
+
+
+def test_named_definitions_are_run_and_nothing_else(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(MODULE)
+    parts = command.run([path], "Double doubled")
+    assert parts.Double()(torch.ones(1)).item() == 2.0
+    assert not hasattr(parts, "Other")
+    assert not hasattr(parts, "torchtext")
+
+
+def test_a_definition_that_is_not_there_is_named(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(MODULE)
+    with pytest.raises(SystemExit, match=r"module\.py: Third"):
+        command.run([path], "doubled Third")
+
+
+def test_definitions_come_out_of_a_notebook(tmp_path):
+    code = [
+        ["%matplotlib inline\n", "import spacy"],
+        ["size = 3\n", "def one():\n", "    return 1"],
+        ["!ls"],
+        ["class Two:\n", "    pass"],
+    ]
+    cells = [{"cell_type": "code", "source": source} for source in code]
+    cells.append({"cell_type": "markdown", "source": ["class Two is not Python"]})
+    path = tmp_path / "6 - a notebook.ipynb"
+    path.write_text(json.dumps({"cells": cells}))
+    parts = command.run([path], "one Two")
+    assert parts.one() == 1
+    assert parts.Two.__name__ == "Two"
+    assert not hasattr(parts, "size")
+
+
+def test_of_a_chapter_the_cells_for_pytorch_are_read(tmp_path):
+    path = tmp_path / "chapter.md"
+    path.write_text(CHAPTER)
+    assert command.run([path], "First").First.size == 1
+    with pytest.raises(SystemExit, match="Last"):
+        command.run([path], "Last")
+
+
+def test_a_clone_must_be_at_its_commit(tmp_path):
+    clone = tmp_path / "clone"
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "--quiet", str(clone)], check=True)
+    (clone / "a file.py").write_text(MODULE)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "--message", "a"], check=True)
+    commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
+    parts, at = command.opened(tmp_path, "somebody/clone", commit, ["a file.py"], "doubled")
+    assert parts.doubled(2) == 4
+    assert at == f"https://github.com/somebody/clone/blob/{commit}/a%20file.py"
+    with pytest.raises(SystemExit, match="checkout 0123"):
+        command.opened(tmp_path, "somebody/clone", "0123", ["a file.py"], "doubled")
+
+
+# --- Rows -------------------------------------------------------------------------------------
+
+
+def ours():
+    sizes = {"d_model": 16, "n_heads": 2, "n_layers": 2, "d_ff": 32}
+    return Transformer(TransformerConfig(**command.WORDS, **sizes))
+
+
+def without_causal_mask(model, source, target):
+    return model(source, target, target_mask=padding_mask(target))
+
+
+def made_of(forward, **options):
+    other = command.Other("ours", "here", "1", "https://…", "tokens", ours, forward, **options)
+    return {finding["property"]: finding for finding in command.row(other)["findings"]}
+
+
+def plainly(model, source, target):
+    return model(source, target)
+
+
+def test_the_row_of_a_healthy_model():
+    found = made_of(plainly)
+    assert list(found) == list(CLAIMS)
+    verdicts = {finding["verdict"] for finding in found.values()}
+    assert verdicts == {"ok", "note", "not offered"}  # a key's bias is a note
+    assert not any("input" in finding or "in float64" in finding for finding in found.values())
+
+
+def test_the_row_of_a_broken_model_has_the_smallest_input():
+    why = command.Reading("no causal mask")
+    page = command.Reading("it is said to be so", "https://…")
+    found = made_of(without_causal_mask, readings={"causality": why, "padding": page})
+    assert found["causality"]["verdict"] == "fault"
+    assert found["causality"]["reading"] == "no causal mask"
+    shown = found["causality"]["input"]
+    assert (shown["source"], shown["target"]) == ([5], [6, 7])
+    assert shown["beside"] == {"source": [5], "target": [6, 8]}
+    assert shown["output"] == 0
+    assert shown["moves by"] > 0
+    assert found["own words"]["verdict"] == "ok"
+
+
+def test_a_design_is_explained_and_what_nobody_has_read_says_so():
+    page = command.Reading("it is said to be so", "https://…")
+    found = made_of(without_causal_mask, readings={"causality": page})["causality"]
+    assert found["explained"] == {"reason": "it is said to be so", "link": "https://…"}
+    assert "reading" not in found
+    assert made_of(without_causal_mask)["causality"]["reading"] == "not read yet"
+
+
+def test_a_faulty_step_is_compared_with_one_call():
+    def step(model, source, target):
+        return torch.cat([model(source, word) for word in target.split(1, dim=1)], dim=1)
+
+    shown = made_of(plainly, step=step)["cached"]["input"]
+    assert shown["target"] == [6, 7]
+    assert shown["output"] == 1
+    assert "beside" not in shown
+
+
+def test_a_property_that_needs_an_effect_shows_none():
+    def deaf(model, source, target):
+        return model(torch.full_like(source, 5), target)
+
+    shown = made_of(deaf)["source"]["input"]
+    assert shown["moves by"] == 0
+    assert shown["source"] != shown["beside"]["source"]
+
+
+def test_the_command_stores_the_rows_and_the_versions(monkeypatch, tmp_path, capsys):
+    other = command.Other("ours", "here", "1", "https://…", "tokens", ours, without_causal_mask)
+    monkeypatch.setattr(command, "RECORDS", tmp_path)
+    monkeypatch.setattr(command, "packaged", lambda: iter([other]))
+    monkeypatch.setattr(command, "downloaded", lambda folder: iter(()))
+    monkeypatch.setattr(command, "cloned", lambda folder: iter(()))
+    monkeypatch.setattr(command, "version", lambda name: "2.0")
+    monkeypatch.setattr("sys.argv", ["others.py", "--folder", "../others"])
+    command.main()
+    kept = json.loads((tmp_path / "others.json").read_text("utf-8"))
+    assert [row["name"] for row in kept["rows"]] == ["ours"]
+    assert kept["machine"]["command"] == "python benchmarks/others.py --folder ../others"
+    assert kept["machine"]["transformers"] == "2.0"
+    assert "causality" in capsys.readouterr().out
+
+
+# --- The record -------------------------------------------------------------------------------
+
+ROWS = recorded("others")["rows"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
+def test_each_row_says_what_was_tested_and_what_was_found(row):
+    assert row["version"]
+    assert row["url"].startswith("https://")
+    assert row["version"] in row["url"]
+    assert row["given"]
+    assert [finding["property"] for finding in row["findings"]] == list(CLAIMS)
+    for finding in row["findings"]:
+        assert finding["verdict"] in ("ok", "note", "fault", "not offered")
+        assert finding["what"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
+def test_every_fault_has_an_input_and_a_reading(row):
+    for finding in row["findings"]:
+        finer = finding.get("in float64", {}).get("verdict")
+        if finding["verdict"] == "fault":
+            assert {"source", "target"} <= finding["input"].keys()
+        if "fault" in (finding["verdict"], finer):
+            design = finding.get("explained", {})
+            assert finding.get("reading", "not read yet") != "not read yet" or (
+                design["reason"] and design["link"].startswith("https://")
+            )
+
+
+def test_the_record_has_the_well_known_ones():
+    machine = recorded("others")["machine"]
+    assert machine["command"] == "python benchmarks/others.py --folder ../others"
+    assert {"torch", "transformers", "x-transformers"} <= machine.keys()
+    origins = {row["origin"] for row in ROWS}
+    assert {"torch", "transformers", "x-transformers", "labml-nn", "joeynmt"} <= origins
+    assert {
+        "harvardnlp/annotated-transformer",
+        "bentrevett/pytorch-seq2seq",
+        "d2l-ai/d2l-en",
+    } <= origins
