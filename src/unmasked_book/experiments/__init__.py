@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import beyond, by_length, copying, root_of_width, small_data, variations, warm_up
+from . import beyond, by_length, captions, copying, root_of_width, small_data, variations, warm_up
 from .procedure import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
@@ -16,6 +16,9 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "positions": variations.experiment(variations.POSITIONS),
     "beyond": beyond.EXPERIMENT,
     "warm-up": warm_up.EXPERIMENT,
+    "captions-heads": captions.HEADS,
+    "captions-warm-up": captions.WARM_UP,
+    "captions-small-data": captions.SMALL_DATA,
 }
 TIMED: Mapping[str, Callable[..., Iterator[dict[str, Any]]]] = {"by-length": by_length.measure}
 """By name, as they are recorded (`benchmarks/claims.py`): trainings, and what is timed."""

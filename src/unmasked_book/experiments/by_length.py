@@ -14,21 +14,28 @@ from unmasked.transformer import Transformer
 
 from ..machines import seconds
 from .learning import label_cross_entropy
-from .lstm import Recurrent, count_parameters, recurrent_of_size
+from .lstm import Recurrent, count_multiplied, count_parameters, recurrent_of_size
 
 WORDS = 1000
-MODELS = ("LSTM with attention", "Transformer")
+LSTMS: dict[str, Callable[[nn.Module], int]] = {
+    "LSTM, as many parameters": count_parameters,
+    "LSTM, as many multiplications": count_multiplied,
+}
+MODELS = (*LSTMS, "Transformer")
 
 
 def make(kind: str, longest: int) -> nn.Module:
-    """Two layers of width 128, or an LSTM with as many parameters."""
+    """Two layers of width 128, or an LSTM with attention that is as large in one sense."""
     torch.manual_seed(0)
     transformer = Transformer(TransformerConfig(
         source_vocab=WORDS, target_vocab=WORDS, d_model=128, n_heads=4, n_layers=2, d_ff=512,
         dropout=0.0, norm="pre", max_len=longest))  # fmt: skip
     if kind == "Transformer":
         return transformer
-    return Recurrent(WORDS, WORDS, recurrent_of_size(count_parameters(transformer), WORDS, WORDS))
+    count = LSTMS[kind]
+    return Recurrent(
+        WORDS, WORDS, recurrent_of_size(count(transformer), WORDS, WORDS, count=count)
+    )
 
 
 def step(model: nn.Module, rows: int, length: int, device: torch.device) -> Callable[[], None]:
@@ -67,7 +74,8 @@ def measure(
             rows = max(1, tokens // length)
             took = seconds(step(model, rows, length, chosen), chosen, rounds)
             yield {"threads": workers, "length": length, "rows": rows, "model": kind,
-                   "parameters": count_parameters(model), "seconds": took}  # fmt: skip
+                   "parameters": count_parameters(model), "multiplied": count_multiplied(model),
+                   "seconds": took}  # fmt: skip
     finally:
         torch.set_num_threads(before)
 

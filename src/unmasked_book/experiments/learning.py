@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from unmasked.config import BOS, EOS, PADDING
 from unmasked.data.corpus import Corpus
-from unmasked.data.phrasebook import Pair, sentence_pairs
-from unmasked.data.vocabulary import Words
-from unmasked.errors import check_choice
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
 from unmasked.search import evaluating
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
@@ -91,6 +89,21 @@ def label_cross_entropy(
     return smoothed_cross_entropy(model(source, inputs)[real], labels[real], smoothing)
 
 
+def nats_of_each(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> list[float]:
+    """The cross-entropy of each target, summed over its labels, in the corpus's order."""
+    device = next(model.parameters()).device
+    found = [0.0] * len(corpus)
+    with evaluating(model):
+        for numbers in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(numbers))
+            inputs, labels = teacher_forcing(target)
+            nats = F.cross_entropy(model(source, inputs).transpose(1, 2), labels,
+                                   ignore_index=PADDING, reduction="none").sum(-1)  # fmt: skip
+            for number, value in zip(numbers, nats.tolist(), strict=True):
+                found[number] = value
+    return found
+
+
 class Score(NamedTuple):
     cross_entropy: float  # nats a label
     right: float  # share of the labels that are the model's first choice, given those before
@@ -133,48 +146,6 @@ def written(model: nn.Module, source: Tensor, length: int) -> Tensor:
         ended = ended | (word == EOS)
         target = torch.cat([target, word[:, None]], dim=1)
     return target[:, 1:]
-
-
-# --- Sentences --------------------------------------------------------------------------------
-
-SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
-FITS: Mapping[str, Callable[[int], bool]] = {
-    SHORT: lambda words: words <= 5,
-    LONG: lambda words: words >= 9,
-    ANY: lambda _: True,
-}
-TESTED = 500
-POOL = 2000  # at least so many, so that few words of the tested sentences are missing
-
-
-class Sentences:
-    """The phrasebook's, of one kind, all different: a pool for training, and others to test with.
-
-    The vocabulary is that of the pool that trainings draw from.
-    """
-
-    def __init__(self, kind: str, most: int) -> None:
-        check_choice("kind", kind, tuple(FITS))
-        fits, most = FITS[kind], max(most, POOL)
-        draws = (1 if kind == ANY else 10) * (most + 3 * TESTED)  # one in eight is short
-        found = [pair for pair in sentence_pairs(draws) if fits(len(pair.german.split()))]
-        pool, rest = found[:most], found[most:]
-        self.source = Words.of(pair.german for pair in pool)
-        self.target = Words.of(pair.english for pair in pool)
-        self.pool = self.encoded(pool)
-        known = [p for p in rest if self.source.knows(p.german) and self.target.knows(p.english)]
-        self.test = self.encoded(known[:TESTED])
-        self.validation = self.encoded(known[TESTED : 2 * TESTED])
-
-    def encoded(self, chosen: Sequence[Pair]) -> Corpus:
-        return Corpus.of(self.source, self.target, (pair[:2] for pair in chosen))
-
-    def training(self, size: int, seed: int) -> Corpus:
-        """So many pairs of the pool, others for each seed."""
-        order = torch.randperm(len(self.pool), generator=torch.Generator().manual_seed(seed))
-        sides = self.pool.source, self.pool.target
-        source, target = ([side[n] for n in order[:size].tolist()] for side in sides)
-        return Corpus(source, target)
 
 
 # --- Words to spell ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -110,21 +111,27 @@ def count_parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
+def count_multiplied(model: nn.Module) -> int:
+    """The parameters that each token is multiplied by: all matrices, but no table of embeddings."""
+    tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
+    return sum(p.numel() for p in model.parameters() if p.dim() > 1 and id(p) not in tables)
+
+
 def recurrent_of_size(
-    parameters: int,
+    size: int,
     source_vocab: int,
     target_vocab: int,
+    *,
+    count: Callable[[nn.Module], int] = count_parameters,
     **options: Any,
 ) -> int:
-    """The even width at which the number of parameters comes closest to this one, with these
-    options of `Recurrent`.
-    """
-    check_at_least("parameters", parameters, 1)
+    """The even width at which a `Recurrent` with these options counts closest to this size."""
+    check_at_least("size", size, 1)
 
     def distance(d_model: int) -> int:
         with torch.device("meta"):
             model = Recurrent(source_vocab, target_vocab, d_model, **options)
-        return abs(count_parameters(model) - parameters)
+        return abs(count(model) - size)
 
     width = 2
     while distance(width + 2) < distance(width):

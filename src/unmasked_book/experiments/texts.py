@@ -1,6 +1,4 @@
-"""Sentences to translate: drawn anew for each seed, and cut into subwords learnt from the training
-sentences alone.
-"""
+"""Sentences to translate, cut into subwords that are learnt from the training sentences alone."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from unmasked.data.corpus import Corpus
+from unmasked.data.multi30k import multi30k
 from unmasked.data.phrasebook import sentence_pairs
 from unmasked.data.vocabulary import Subwords
 from unmasked.errors import check_choice
@@ -56,6 +55,14 @@ def phrasebook(kind: str, size: int, seed: int) -> Texts:
     chosen = [[part[i] for i in torch.randperm(len(part), generator=draws)[:most].tolist()]
               for part, most in zip(parts, (size, MEASURED, MEASURED), strict=True)]  # fmt: skip
     return prepared(*chosen, subwords=SUBWORDS)
+
+
+@lru_cache(maxsize=2)
+def captions(size: int, seed: int, *, subwords: int = 1000) -> Texts:
+    """So many pairs of Multi30k's; of its validation captions every other one is for the test."""
+    pairs, held = multi30k("train"), multi30k("val")
+    order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(seed)).tolist()
+    return prepared([pairs[i] for i in sorted(order[:size])], held[::2], held[1::2], subwords=subwords)
 
 
 def prepared(training: Pairs, validation: Pairs, test: Pairs, *, subwords: int) -> Texts:
