@@ -33,9 +33,7 @@ def make(kind: str, longest: int) -> nn.Module:
     if kind == "Transformer":
         return transformer
     count = LSTMS[kind]
-    return Recurrent(
-        WORDS, WORDS, recurrent_of_size(count(transformer), WORDS, WORDS, count=count)
-    )
+    return Recurrent(WORDS, WORDS, recurrent_of_size(count(transformer), WORDS, WORDS, count=count))
 
 
 def step(model: nn.Module, rows: int, length: int, device: torch.device) -> Callable[[], None]:

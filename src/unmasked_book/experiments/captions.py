@@ -91,9 +91,7 @@ def gap(a: Mapping[str, Any], b: Mapping[str, Any]) -> Gap:
     less = np.array([x["each"] for x in a["trials"]]) - np.array([x["each"] for x in b["trials"]])
     words = a["trials"][0]["words"]
     draws = np.random.default_rng(0)
-    seeds, sentences = (
-        draws.multinomial(n, np.full(n, 1 / n), size=DRAWS) / n for n in less.shape
-    )
+    seeds, sentences = (draws.multinomial(n, np.full(n, 1 / n), size=DRAWS) / n for n in less.shape)
     means = np.einsum("ks,sn,kn->k", seeds, less, sentences) * less.shape[1] / words
     mean = float(less.mean() * less.shape[1] / words)
 

@@ -77,6 +77,49 @@ def options(rows: Rows, name: str) -> list[Any]:
     return list(dict.fromkeys(each[name] for each in rows))
 
 
+class Table(NamedTuple):
+    """Shown as a table where Markdown is, and as lines elsewhere."""
+
+    lines: list[list[str]]  # the first is the heading
+
+    def _repr_markdown_(self) -> str:
+        heading, *rest = (f"| {' | '.join(line)} |" for line in self.lines)
+        return "\n".join([heading, "|" + "---|" * len(self.lines[0]), *rest])
+
+    def __repr__(self) -> str:
+        return "\n".join("  ".join(line) for line in self.lines)
+
+
+def table(
+    rows: Rows, measured: str, by: Mapping[str, str], against: Mapping[str, Any],
+    *, percent: bool = False,
+) -> Table:  # fmt: skip
+    """A line for each row, named by these options under these headings: its mean; how far it is
+    from the row that differs in `against` alone, seed by seed; and which rates it has tried.
+    """
+    unit = "%" if percent else "nats"
+    lines = [[*by.values(), f"mean, {unit} (95%)", "difference (95%)", "clear?", "rate", "tried"]]
+    for each in rows:
+        here = {name: each[name] for name in by}
+        values, others = (trials(rows, measured, **at) for at in (here, {**here, **against}))
+        compared = ["", ""]
+        if here != {**here, **against}:
+            sure = above(values, others) or above(others, values)
+            gap = difference(values, others)
+            compared = [in_figures(gap, percent, signed=True), "yes" if sure else "no"]
+        tried = sorted(float(rate) for rate in each["tried"]["rate"])
+        rates = [f"{each['rate']:g}", f"{tried[0]:g} to {tried[-1]:g}"]
+        names = ["none" if each[name] is None else str(each[name]) for name in by]
+        lines.append([*names, in_figures(interval(values), percent), *compared, *rates])
+    return Table(lines)
+
+
+def in_figures(found: Interval, percent: bool, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    mean, low, high = (f"{100 * x:{sign}.1f}" if percent else f"{x:{sign}.3f}" for x in found)
+    return f"{mean} ({low} to {high})".replace("-", "−")
+
+
 # --- Drawn ------------------------------------------------------------------------------------
 
 Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed

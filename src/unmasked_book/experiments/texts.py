@@ -62,7 +62,9 @@ def captions(size: int, seed: int, *, subwords: int = 1000) -> Texts:
     """So many pairs of Multi30k's; of its validation captions every other one is for the test."""
     pairs, held = multi30k("train"), multi30k("val")
     order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(seed)).tolist()
-    return prepared([pairs[i] for i in sorted(order[:size])], held[::2], held[1::2], subwords=subwords)
+    return prepared(
+        [pairs[i] for i in sorted(order[:size])], held[::2], held[1::2], subwords=subwords
+    )
 
 
 def prepared(training: Pairs, validation: Pairs, test: Pairs, *, subwords: int) -> Texts:

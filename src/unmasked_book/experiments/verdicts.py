@@ -7,13 +7,15 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any, NamedTuple
 
-from ..machines import exponent
+from ..machines import exponent, where
+from ..records import recorded
 from .beyond import KINDS, LENGTHS, TRAINED
 from .by_length import MODELS as RACERS
 from .copying import MODELS as COPIERS
 from .root_of_width import DIVIDED, SMALLER, UNDIVIDED
+from .rules import rule
 from .small_data import LSTMS
-from .statistics import Rows, above, difference, options, row, trials
+from .statistics import Rows, above, difference, in_figures, options, row, trials
 from .texts import LONG, SHORT
 from .variations import LEARNED, SCALED, SINUSOIDAL
 
@@ -28,7 +30,7 @@ class Verdict(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.word}:\n{fill(self.reason, 80)}"
+        return fill(f"{self.word.upper()}: {self.reason}", 90)
 
 
 def percent(values: list[float]) -> str:
@@ -45,12 +47,12 @@ def by_length(rows: Rows) -> Verdict:
     lengths, most = options(rows, "length"), max(options(rows, "threads"))
     took = {(n, model): row(rows, threads=most, length=n, model=model)["seconds"]
             for n in lengths for model in RACERS}  # fmt: skip
-    ratios = [took[n, RACERS[0]] / took[n, RACERS[-1]] for n in (lengths[0], lengths[-1])]
-    reason = f"a step of the LSTM takes {ratios[0]:.2f} of the Transformer's time at {lengths[0]} "
-    reason += (
-        f"words and {ratios[1]:.2f} at {lengths[-1]:,}, on {most} threads of a CPU; the claim "
-    )
-    return Verdict(UNTESTED, reason + "is about hardware that does many things at once")
+    ends = lengths[0], lengths[-1]
+    parts = ["{}, {:.2f} and {:.2f}".format(
+        lstm, *(took[n, lstm] / took[n, RACERS[-1]] for n in ends)) for lstm in RACERS[:-1]]  # fmt: skip
+    reason = f"a step's time beside the Transformer's, at {ends[0]} words and at {ends[1]:,}: "
+    reason += f"{'; '.join(parts)}; but on {most} threads of a CPU, and the claim is about "
+    return Verdict(UNTESTED, reason + "hardware that does many things at once")
 
 
 def copying(rows: Rows) -> Verdict:
@@ -122,7 +124,8 @@ def positions(rows: Rows) -> Verdict:
     nats = {v: trials(rows, "nats", variation=v) for v in (SINUSOIDAL, LEARNED, SCALED)}
     gaps = {v: difference(nats[v], nats[SINUSOIDAL]) for v in (LEARNED, SCALED)}
     within = [gap.low > -NEAR and gap.high < NEAR for gap in gaps.values()]
-    reason = "; ".join(f"{name} less sinusoidal is {gap} nats" for name, gap in gaps.items())
+    reason = "; ".join(f"{name} less sinusoidal: {in_figures(gap, False, signed=True)} nats"
+                       for name, gap in gaps.items())  # fmt: skip
     return Verdict(YES if all(within) else PARTLY if any(within) else NO, reason)
 
 
@@ -138,7 +141,7 @@ def beyond(rows: Rows) -> Verdict:
              for i in longer}  # fmt: skip
     reach = [i for i in longer if ahead[i]]
     first = longer[0]
-    shares = ", ".join(f"{percent(exact[kind][first])} {kind}" for kind in KINDS)
+    shares = "; ".join(f"{kind} {percent(exact[kind][first])}" for kind in KINDS)
     reason = f"right at {LENGTHS[first]} letters, where {longest} were trained: {shares}"
     if not reach:
         return Verdict(NO, reason)
@@ -192,3 +195,9 @@ VERDICTS: Mapping[str, Callable[[Rows], Verdict]] = {
     "warm-up": warm_up,
 }
 """By the name of the experiment; each takes its rows."""
+
+
+def judged(name: str) -> str:
+    """The rule as it was written down, what the recorded runs make of it, and where they ran."""
+    run = recorded(f"claim-{name}")
+    return f"{rule(name)}\n\n{VERDICTS[name](run['rows'])}\n\n{where(run['machine'])}"

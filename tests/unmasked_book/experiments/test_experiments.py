@@ -1,45 +1,59 @@
-"""Chapter 12's experiments, in miniature: under equal conditions, and as they were recorded."""
+"""Chapter 13's experiments, in miniature: under equal conditions, and as they were recorded."""
 
 import json
 import math
+from functools import partial
 from itertools import pairwise
 
 import pytest
 import torch
 
+from unmasked import Transformer, TransformerConfig
 from unmasked.config import BOS
-from unmasked.training.recipe import Recipe, rate_at
+from unmasked.positions import LearnedPositions, sinusoids
+from unmasked.training.recipe import rate_at
 from unmasked_book import recorded
 from unmasked_book.examples import speller
 from unmasked_book.experiments import (
     EXPERIMENTS,
     beyond,
     by_length,
+    captions,
     copying,
-    learning,
+    procedure,
     reach,
     root_of_width,
     small_data,
+    texts,
     variations,
     verdicts,
     warm_up,
 )
-from unmasked_book.experiments.learning import ANY, SHORT, Sentences, spelling_corpus
-from unmasked_book.experiments.lstm import count_parameters
+from unmasked_book.experiments.learning import Score, spelling_corpus
+from unmasked_book.experiments.lstm import count_multiplied, count_parameters
 
 # --- What is held equal -----------------------------------------------------------------------
 
 
 def test_models_that_are_compared_have_the_same_size():
-    sentences = Sentences(SHORT, 60)
     for group in (
-        [small_data.make(kind, sentences, 0.1, 0) for kind in small_data.MODELS],
+        [small_data.make(kind, 300, 0.1, 0) for kind in small_data.MODELS],
         [copying.make(kind, 0) for kind in copying.MODELS],
-        [by_length.make(kind, 64) for kind in by_length.MODELS],
-        [variations.make(change, Sentences(ANY, 60), 0) for change in variations.HEADS.values()],
+        [by_length.make(kind, 64) for kind in by_length.MODELS if "multi" not in kind],
+        [variations.make(name, 300, 0) for name in variations.HEADS],
+        [captions.make(kind, 300, 0, 0.1, n_heads=4) for kind in captions.MODELS],
     ):
         sizes = [count_parameters(model) for model in group]
-        assert max(sizes) < 1.02 * min(sizes)
+        assert max(sizes) < 1.03 * min(sizes)
+
+
+def test_multiplications_are_held_equal_where_it_is_said():
+    _, lstm, transformer = (by_length.make(kind, 64) for kind in by_length.MODELS)
+    assert count_multiplied(lstm) == pytest.approx(count_multiplied(transformer), rel=0.02)
+    width, words = 8, 20  # two attentions of four matrices, two layers' feed-forward, the output
+    small = Transformer(TransformerConfig(source_vocab=words, target_vocab=words, d_model=width,
+                                          n_heads=2, n_layers=1, d_ff=16))  # fmt: skip
+    assert count_multiplied(small) == 12 * width**2 + 4 * width * 16 + width * words
 
 
 def test_undivided_attention_is_only_that():
@@ -47,13 +61,35 @@ def test_undivided_attention_is_only_that():
     model = speller(seed=0, d_model=16, n_heads=1).double().eval()
     source, target = corpus.batch(range(8))
     divided = model(source, target)
-    plain = root_of_width.undivided(model)(source, target)
+    plain = root_of_width.changed(model, root_of_width.UNDIVIDED)(source, target)
     assert (divided - plain).abs().max() > 1e-3
     for part in model.modules():
         if isinstance(part, root_of_width.MultiHeadAttention):
             part.query.weight.data /= 4  # √16
             part.query.bias.data /= 4
     assert (model(source, target) - divided).abs().max() < 1e-12
+
+
+def test_with_the_smaller_start_the_first_step_is_that_of_the_divided_model():
+    source, target = spelling_corpus(8, seed=0).batch(range(8))
+    models = [root_of_width.changed(speller(seed=0, d_model=16, n_heads=1).double().eval(), kind)
+              for kind in (root_of_width.DIVIDED, root_of_width.SMALLER)]  # fmt: skip
+    first, second = (model(source, target) for model in models)
+    assert (first - second).abs().max() < 1e-12
+    sizes = [model.encoder.layers[0].self_attention.query.weight.norm() for model in models]
+    assert (sizes[0] / sizes[1]).item() == pytest.approx(2.0)  # the fourth root of 16
+
+
+def test_a_table_at_the_scale_of_sinusoids_has_it():
+    squares = {}
+    for kind in variations.POSITIONS:
+        model = variations.make(kind, 30, 0)
+        parts = [p for p in model.modules() if isinstance(p, LearnedPositions)]
+        squares[kind] = [part.table.square().mean().item() for part in parts]
+    assert squares[variations.SINUSOIDAL] == []
+    assert squares[variations.SCALED] == pytest.approx([0.5, 0.5])
+    assert max(squares[variations.LEARNED]) < 0.03
+    assert sinusoids(0, 64, 64).square().mean().item() == pytest.approx(0.5)
 
 
 def test_scores_have_the_spread_that_the_chapter_says():
@@ -94,7 +130,7 @@ def test_a_loop_waits_at_every_word_and_attention_does_not():
 def test_threads_are_given_back():
     before = torch.get_num_threads()
     rows = by_length.measure((4,), 16, threads=(1, 2), rounds=1)
-    assert [each["threads"] for each in rows] == [1, 1, 2, 2]
+    assert [each["threads"] for each in rows] == [1, 1, 1, 2, 2, 2]
     assert torch.get_num_threads() == before
 
 
@@ -114,63 +150,71 @@ def test_a_gradient_at_a_word_is_that_of_its_embedding():
 
 # --- Every experiment, small ------------------------------------------------------------------
 
-SMALL = {
-    "by-length": {"lengths": (4, 8), "tokens": 16, "threads": (1,), "rounds": 1},
-    "copying": {"lengths": (3, 4), "seeds": 2, "steps": 2, "tokens": 30},
-    "small-data": {"sizes": (20, 40), "seeds": 2, "steps": 2},
-    "root-of-width": {"widths": (4, 8), "seeds": 2, "steps": 2},
-    "heads": {"seeds": 2, "steps": 1},
-    "positions": {"seeds": 2, "steps": 1},
-    "beyond": {"lengths": (9, 10, 11), "seeds": 2, "steps": 2},
-    "warm-up": {"seeds": 2, "steps": 2, "layers": 1, "rates": (1e-3, 1e-2)},
+QUICK = {
+    "copying": {"tokens": 80},
+    "beyond": {},
+    "warm-up": {"layers": 1},
 }
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(learning, "TESTED", 10)
-    monkeypatch.setattr(learning, "POOL", 300)
+    """One rung a ladder, two seeds, and few sentences, of captions too."""
+    monkeypatch.setattr(procedure, "LADDERS", {"rate": (0.004,), "dropout": (0.1,)})
+    for name, value in {"POOL": 60, "HELD": 20, "MEASURED": 8, "SUBWORDS": 60}.items():
+        monkeypatch.setattr(texts, name, value)
     monkeypatch.setattr(variations, "PAIRS", 30)
+    few = lambda size, seed: texts.phrasebook(texts.ANY, 30, seed)  # noqa: E731
+    monkeypatch.setattr(captions, "captions", few)
+
+
+def small(name):
+    experiment = EXPERIMENTS[name]
+    one_rung = {"rate": (0.004,), "dropout": (0.1,)}
+    return experiment._replace(
+        trial=partial(experiment.trial, steps=1, **QUICK.get(name, {})),
+        begin={option: one_rung[option] for option in experiment.begin},
+        seeds=2,
+    )
 
 
 def keys(rows):
     """Those of the rows, and of what they hold for each seed."""
     [found] = {tuple(row) for row in rows}
-    inner = [seed for row in rows for seed in row.get("trials", []) if isinstance(seed, dict)]
-    return found, {tuple(seed) for seed in inner}
+    return found, {tuple(seed) for row in rows for seed in row.get("trials", [])}
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_gives_what_its_verdict_reads(name):
-    rows = json.loads(json.dumps(list(EXPERIMENTS[name](**SMALL[name]))))
+    rows = json.loads(json.dumps(list(small(name).rows())))
     recorded_rows = recorded(f"claim-{name}")["rows"]
     assert keys(rows) == keys(recorded_rows)  # what is recorded could be recorded again
-    verdict = verdicts.VERDICTS[name](rows)
-    assert str(verdict).startswith(f"{verdict.word}:\n")
-    assert " ".join(str(verdict).split("\n")[1:]) == verdict.reason
-    if "seeds" in SMALL[name]:
-        assert all(len(each["trials"]) == 2 for each in rows)
+    cases = [{option: row[option] for option in case} for row, case in zip(
+        recorded_rows, EXPERIMENTS[name].cases, strict=True)]  # fmt: skip
+    assert cases == list(EXPERIMENTS[name].cases)
+    assert all(len(row["trials"]) == EXPERIMENTS[name].seeds for row in recorded_rows)
+    if name in verdicts.VERDICTS:
+        verdict = verdicts.VERDICTS[name](rows)
+        assert verdict.word in {verdicts.YES, verdicts.PARTLY, verdicts.NO}
 
 
-@pytest.mark.usefixtures("quick")
-def test_the_best_moment_is_kept_and_not_the_last(monkeypatch):
-    cross_entropies = iter([3.0, 1.0, 2.0])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_best_rate_of_every_record_is_inside_those_tried(name):
+    for row in recorded(f"claim-{name}")["rows"]:
+        for option, losses in row["tried"].items():
+            tried = sorted(losses, key=float)
+            best = tried.index(f"{row[option]:g}")
+            assert losses[tried[best]] == min(losses.values())
+            ladder = [f"{rung:g}" for rung in procedure.LADDERS[option]]
+            assert best > 0 or tried[0] == ladder[0]
+            assert best < len(tried) - 1 or tried[-1] == ladder[-1]
 
-    def fake(model, corpus, tokens=4096):  # noqa: ARG001
-        at = next(cross_entropies, 9.0)
-        return learning.Score(at, sum(p.sum().item() for p in model.parameters()))
 
-    monkeypatch.setattr(small_data, "score", fake)
-    sentences = Sentences(SHORT, 30)
-    found = small_data.trial("LSTM", sentences, 30, 0, rate=1e-2, dropout=0.0, steps=3)
-    assert (found["validation"], found["step"]) == (1.0, 2)
-    again = small_data.make("LSTM", sentences, 0.0, 0)
-    short = Recipe(steps=3, rate=1e-2, warmup=1, tokens=640, smoothing=0.0)
-    kept = []
-    learning.learn(again, sentences.training(30, 0), short, every=1, watch=lambda: kept.append(
-        sum(p.sum().item() for p in again.parameters())) or 0.0)  # fmt: skip
-    assert found["right"] == pytest.approx(kept[1])
+def test_what_is_timed_gives_what_its_verdict_reads():
+    rows = list(by_length.measure((4, 8), 16, threads=(1,), rounds=1))
+    assert keys(json.loads(json.dumps(rows))) == keys(recorded("claim-by-length")["rows"])
+    assert verdicts.by_length(rows).word == verdicts.UNTESTED
 
 
 def test_letters_are_their_own_translation():
@@ -183,7 +227,9 @@ def test_longer_words_are_longer_than_any_in_training(monkeypatch):
     learnt, tested = [], []
     monkeypatch.setattr(beyond, "learn", lambda model, corpus, recipe: learnt.append(corpus))
     monkeypatch.setattr(beyond, "share_exact", lambda model, corpus: tested.append(corpus) or 0.5)
-    assert beyond.trial("learned", (3, 12), 0, steps=4, rate=1e-3) == [0.5, 0.5]
+    monkeypatch.setattr(beyond, "score", lambda model, corpus: Score(1.0, 0.0))
+    found = beyond.trial(positions="learned", lengths=(3, 12), seed=0, steps=4, rate=1e-3)
+    assert found == {"validation": 1.0, "exact": [0.5, 0.5]}
     assert {len(word) for word in learnt[0].source} == set(range(3, 10))
     assert [{len(word) for word in corpus.source} for corpus in tested] == [{3}, {12}]
 
@@ -196,6 +242,7 @@ def test_warm_up_of_one_step_is_none(monkeypatch):
 
     monkeypatch.setattr(warm_up, "learn", learn)
     for warmup in (1, 3):
-        warm_up.trial("pre", warmup, 1e-3, 0, layers=1, steps=100)
+        options = {"clip": None, "rate": 1e-3, "seed": 0, "layers": 1, "steps": 100}
+        warm_up.trial(norm="pre", warmup=warmup, **options)
     assert rates[1][0] == max(rates[1]) == pytest.approx(1e-3)
     assert rates[3] == pytest.approx([1e-3 / 3, 2e-3 / 3, 1e-3])

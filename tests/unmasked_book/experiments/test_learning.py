@@ -4,22 +4,21 @@ import pytest
 import torch
 
 from unmasked.config import EOS
+from unmasked.data.corpus import Corpus
 from unmasked.search import greedy
 from unmasked.training.recipe import Recipe
 from unmasked_book.examples import speller
-from unmasked_book.experiments import copying
+from unmasked_book.experiments import copying, learning, small_data
 from unmasked_book.experiments.learning import (
-    ANY,
-    FITS,
-    LONG,
-    SHORT,
-    Sentences,
     learn,
+    learn_texts,
+    nats_of_each,
     score,
     share_exact,
     spelling_corpus,
     written,
 )
+from unmasked_book.experiments.texts import ANY, phrasebook
 
 
 def test_the_same_seed_gives_the_same_training_of_either_model():
@@ -78,27 +77,33 @@ def test_exact_means_all_of_it():
     assert score(Copier(spoil=True), corpus).right == pytest.approx(0.98)
 
 
-# --- Sentences --------------------------------------------------------------------------------
+def test_the_nats_of_each_sentence_make_up_those_of_all():
+    model, corpus = speller(seed=0, n_layers=1).eval(), spelling_corpus(30, seed=2)
+    each = nats_of_each(model, corpus, tokens=40)
+    labels = corpus.labels(range(30))
+    assert sum(each) / labels == pytest.approx(score(model, corpus).cross_entropy, rel=1e-5)
+    alone = nats_of_each(model, Corpus(corpus.source[7:8], corpus.target[7:8]))
+    assert each[7] == pytest.approx(alone[0], rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", FITS)
-def test_sentences_have_their_length_and_none_is_tested_that_was_trained(kind):
-    sentences = Sentences(kind, 60)
-    pool = {tuple(row) for row in sentences.pool.source}
-    for corpus in (sentences.test, sentences.validation):
-        assert len(corpus) == 500
-        assert not pool & {tuple(row) for row in corpus.source}
-    assert not {tuple(r) for r in sentences.test.source} & {
-        tuple(r) for r in sentences.validation.source
-    }
-    lengths = {len(row) - 1 for row in [*pool, *sentences.test.source]}
-    assert {SHORT: max(lengths) <= 5, LONG: min(lengths) >= 9, ANY: len(lengths) > 8}[kind]
-    first, again, other = (sentences.training(20, seed).source for seed in (0, 0, 1))
-    assert first == again
-    assert first != other
-    assert len(first) == 20
+def test_the_best_moment_is_kept_and_not_the_last(monkeypatch):
+    cross_entropies = iter([3.0, 1.0, 2.0])
+    texts = phrasebook(ANY, 30, 0)
 
+    def fake(model, corpus, tokens=4096):  # noqa: ARG001
+        at = next(cross_entropies, 9.0)
+        return learning.Score(at, sum(p.sum().item() for p in model.parameters()))
 
-def test_an_unknown_kind_of_sentences_is_refused():
-    with pytest.raises(ValueError, match=r"kind: expected .*any length.*, got 'odd'"):
-        Sentences("odd", 5)
+    def fresh():
+        return small_data.make("LSTM", len(texts.vocabulary), 0.0, 0)
+
+    recipe = Recipe(steps=3, rate=1e-2, warmup=1, tokens=640, smoothing=0.0)
+    sums = []
+    again = fresh()
+    learn(again, texts.training, recipe, every=1, watch=lambda: sums.append(
+        sum(p.sum().item() for p in again.parameters())) or 0.0)  # fmt: skip
+    monkeypatch.setattr(learning, "score", fake)
+    found = learn_texts(fresh(), texts, recipe, looks=3)
+    assert (found["validation"], found["step"]) == (1.0, 2)
+    assert found["right"] == pytest.approx(sums[1])
+    assert found["nats"] == 9.0 * texts.subwords_a_word

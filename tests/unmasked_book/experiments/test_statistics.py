@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from unmasked_book.experiments.statistics import (
+    SURE,
     T,
     above,
     difference,
@@ -14,6 +15,7 @@ from unmasked_book.experiments.statistics import (
     intervals,
     options,
     row,
+    table,
     trials,
 )
 
@@ -81,3 +83,24 @@ def test_a_row_is_named_by_what_only_it_has():
     assert options(rows, "size") == [1, 2]
     with pytest.raises(ValueError, match="where: expected one row, got 2 with"):
         row(rows, kind="a")
+
+
+def test_clear_is_what_999_of_1000_intervals_say():
+    draws = torch.randn(20_000, 5, generator=torch.Generator().manual_seed(0)).tolist()
+    clear = fmean(above(each, [0.0] * 5) or above([0.0] * 5, each) for each in draws)
+    assert 0.0003 < clear < 0.0018
+    assert all(SURE[n] > T[n] for n in T)
+
+
+def test_a_table_compares_each_row_with_the_one_it_should():
+    rows = [{"size": size, "kind": kind, "rate": 0.01, "tried": {"rate": {"0.02": 1, "0.01": 0.5}},
+             "trials": [{"right": size / 10 + 0.01 * seed + gain + 0.001 * seed * (gain > 0)}
+                        for seed in range(10)]}
+            for size in (1, 2) for kind, gain in (("a", 0.0), ("b", 0.3))]  # fmt: skip
+    found = table(rows, "right", {"size": "size", "kind": "which"}, {"kind": "a"}, percent=True)
+    heading, first, second, *_ = found.lines
+    assert heading[:3] == ["size", "which", "mean, % (95%)"]
+    assert first == ["1", "a", "14.5 (12.3 to 16.7)", "", "", "0.01", "0.01 to 0.02"]
+    assert second[3:5] == ["+30.4 (+30.2 to +30.7)", "yes"]
+    assert found._repr_markdown_().splitlines()[1] == "|" + "---|" * 7
+    assert "which" in repr(found)

@@ -1,0 +1,65 @@
+"""Each case climbs its ladder by seeds of its own; and each training is run once."""
+
+import pytest
+
+from unmasked_book.experiments.procedure import LADDERS, TUNERS, Experiment, beyond
+
+RATES = LADDERS["rate"]
+
+
+def experiment(loss, *, begin=(RATES[4], RATES[5], RATES[6]), **more):
+    """A trial whose loss depends on its options; all jobs are noted."""
+    jobs = []
+
+    def trial(**options):
+        jobs.append(options)
+        return {"validation": loss(**options), "right": options["seed"] / 10}
+
+    cases = [{"kind": "a"}, {"kind": "b"}]
+    return Experiment(trial, cases, {"rate": begin}, seeds=3, **more), jobs
+
+
+@pytest.mark.parametrize("best", [0, 3, 4, 5, 7, 9])
+def test_the_ladder_is_climbed_until_both_neighbours_are_worse(best):
+    made, jobs = experiment(lambda rate, **_: abs(RATES.index(rate) - best))
+    row = next(made.rows())
+    assert row["rate"] == RATES[best]
+    tried = sorted(float(rate) for rate in row["tried"]["rate"])
+    around = RATES[max(0, best - 1) : best + 2]
+    assert set(around) <= set(tried)
+    assert len(jobs) == len(TUNERS) * len(tried) + 3
+
+
+def test_each_case_climbs_for_itself():
+    made, _ = experiment(lambda rate, kind, **_: abs(RATES.index(rate) - {"a": 3, "b": 7}[kind]))
+    assert [row["rate"] for row in made.rows()] == [RATES[3], RATES[7]]
+
+
+def test_seeds_that_choose_are_not_reported():
+    made, jobs = experiment(lambda rate, **_: abs(RATES.index(rate) - 5))
+    [*rows] = made.rows()
+    assert all([x["right"] for x in row["trials"]] == [0, 0.1, 0.2] for row in rows)
+    choosing = [job for job in jobs if job["seed"] in TUNERS]
+    assert not set(TUNERS) & set(range(made.seeds))
+    assert {job["seed"] for job in choosing} == set(TUNERS)
+    assert rows[0]["tried"]["rate"] == {f"{RATES[i]:g}": abs(i - 5) for i in (4, 5, 6)}
+
+
+def test_one_option_is_chosen_after_the_other():
+    def loss(rate, dropout, **_):
+        return abs(RATES.index(rate) - 6) + 10 * dropout
+
+    def trial(**options):
+        return {"validation": loss(**options)}
+
+    begin = {"rate": (RATES[5], RATES[6]), "dropout": (0.1, 0.2, 0.3)}
+    row = next(Experiment(trial, [{"size": 1}], begin, seeds=2).rows())
+    assert (row["rate"], row["dropout"]) == (RATES[6], 0.0)
+    assert list(row["tried"]["dropout"]) == ["0", "0.1", "0.2", "0.3"]
+    assert list(row["tried"]["rate"]) == [f"{RATES[i]:g}" for i in (5, 6, 7)]
+
+
+def test_a_ladder_ends_where_it_ends():
+    assert beyond([1, 2, 3], {1: 0.5, 2: 0.6}) == []
+    assert beyond([1, 2, 3], {2: 0.5}) == [1, 3]
+    assert beyond([1, 2, 3], {1: 0.7, 2: 0.5}) == [3]
