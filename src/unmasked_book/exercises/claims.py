@@ -51,4 +51,32 @@ def layers_until_all_is_seen(answer: Callable[[int, int], int]) -> str | None:
     return None
 
 
+def crossed_bootstrap(answer: Callable[[torch.Tensor], Sequence[float]]) -> str | None:
+    """Seeds and captions drawn anew; the interval is as wide as both together make it."""
+    draws = torch.Generator().manual_seed(1)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=draws, dtype=torch.float64)
+
+    for of_seeds, of_captions in ((0.0, 3.0), (3.0, 0.0), (1.0, 4.0)):
+        less = 2 + of_seeds * normal(6, 1) + of_captions * normal(1, 40) + 0.2 * normal(6, 40)
+        low, high = answer(less)
+        seeds, captions = (
+            torch.stack([torch.bincount(torch.randint(n, (n,), generator=draws), minlength=n)
+                         for _ in range(5000)]).double() / n
+            for n in less.shape
+        )  # fmt: skip
+        means = torch.einsum("ks,sc,kc->k", seeds, less, captions)
+        expected = means.quantile(torch.tensor([0.025, 0.975], dtype=less.dtype)).tolist()
+        width = expected[1] - expected[0]
+        off = max(abs(low - expected[0]), abs(high - expected[1]))
+        if off > 0.15 * width:
+            return (
+                f"not yet: {low:.2f} to {high:.2f}, and not about {expected[0]:.2f} to "
+                f"{expected[1]:.2f}, where seeds spread by {of_seeds:g} and captions by {of_captions:g}."
+            )
+    return None
+
+
 CHECKS = (sure_gain, lstm_parameters, layers_until_all_is_seen)
+PROJECT = crossed_bootstrap

@@ -48,10 +48,10 @@ def by_length(rows: Rows) -> Verdict:
     took = {(n, model): row(rows, threads=most, length=n, model=model)["seconds"]
             for n in lengths for model in RACERS}  # fmt: skip
     ends = lengths[0], lengths[-1]
-    parts = ["{}, {:.2f} and {:.2f}".format(
-        lstm, *(took[n, lstm] / took[n, RACERS[-1]] for n in ends)) for lstm in RACERS[:-1]]  # fmt: skip
+    ratios = {lstm: [took[n, lstm] / took[n, RACERS[-1]] for n in ends] for lstm in RACERS[:-1]}
     reason = f"a step's time beside the Transformer's, at {ends[0]} words and at {ends[1]:,}: "
-    reason += f"{'; '.join(parts)}; but on {most} threads of a CPU, and the claim is about "
+    reason += "; ".join(f"{lstm}, {a:.2f} and {b:.2f}" for lstm, (a, b) in ratios.items())
+    reason += f"; but on {most} threads of a CPU, and the claim is about "
     return Verdict(UNTESTED, reason + "hardware that does many things at once")
 
 

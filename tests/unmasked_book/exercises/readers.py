@@ -702,7 +702,42 @@ BUGS = [
     (examine("padding"), "SourcePaddingIsSeenByTheEncoder breaks padding"),
 ]
 
+# --- claims -----------------------------------------------------------------------------------
+
+
+def bootstrap(seeds=True, captions=True, share=0.95):
+    """Draws seeds and captions anew, or one of them alone."""
+
+    def of(less):
+        draws, means = torch.Generator().manual_seed(7), []
+        for _ in range(3000):
+            rows, columns = (torch.randint(n, (n,), generator=draws) for n in less.shape)
+            drawn = less[rows] if seeds else less
+            means.append((drawn[:, columns] if captions else drawn).mean())
+        tails = torch.tensor([(1 - share) / 2, (1 + share) / 2], dtype=less.dtype)
+        return torch.stack(means).quantile(tails).tolist()
+
+    return of
+
+
+def each_by_itself(less):
+    """As if every number were drawn alone, and not its row and its column."""
+    draws, flat = torch.Generator().manual_seed(7), less.flatten()
+    means = [
+        flat[torch.randint(len(flat), (len(flat),), generator=draws)].mean() for _ in range(3000)
+    ]
+    return torch.stack(means).quantile(torch.tensor([0.025, 0.975], dtype=less.dtype)).tolist()
+
+
+CLAIMS = [
+    (bootstrap(seeds=False), "where seeds spread by 3 and captions by 0"),
+    (bootstrap(captions=False), "where seeds spread by 0 and captions by 3"),
+    (bootstrap(share=0.8), "not yet: 1.* to 2.*, and not about 1"),
+    (each_by_itself, "where seeds spread by"),
+]
+
 RIGHT = {
+    "claims project": bootstrap(),
     "bugs project": examine(),
     "speed project": again(),
     "translating project": merges,
@@ -718,6 +753,7 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
+    "claims project": CLAIMS,
     "bugs project": BUGS,
     "speed project": SPEED,
     "translating project": TRANSLATING,
