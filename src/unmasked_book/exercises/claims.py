@@ -73,7 +73,8 @@ def crossed_bootstrap(answer: Callable[[torch.Tensor], Sequence[float]]) -> str 
         if off > 0.15 * width:
             return (
                 f"not yet: {low:.2f} to {high:.2f}, and not about {expected[0]:.2f} to "
-                f"{expected[1]:.2f}, where seeds spread by {of_seeds:g} and captions by {of_captions:g}."
+                f"{expected[1]:.2f}, where seeds spread by {of_seeds:g} and captions by "
+                f"{of_captions:g}."
             )
     return None
 
