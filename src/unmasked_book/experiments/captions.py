@@ -25,7 +25,7 @@ from .statistics import Interval
 from .texts import Texts, captions
 
 ALL = 29_000
-LSTM = "LSTM, two layers, input feeding"
+LSTM = "LSTM"
 MODELS = (LSTM, "Transformer")
 STEPS, WARMUP, SEEDS, DRAWS = 800, 160, 5, 20_000
 
@@ -38,9 +38,8 @@ def make(model: str, words: int, seed: int, dropout: float, **options: Any) -> n
     if model == "Transformer":
         return transformer
     torch.manual_seed(seed)
-    layers = {"n_layers": 2, "feeds": True}
-    width = recurrent_of_size(count_parameters(transformer), words, words, **layers)
-    return Recurrent(words, words, width, dropout=dropout, **layers)
+    width = recurrent_of_size(count_parameters(transformer), words, words)
+    return Recurrent(words, words, width, dropout=dropout)
 
 
 def trial(
