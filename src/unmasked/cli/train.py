@@ -17,13 +17,14 @@ from ..config import TransformerConfig
 from ..data.sources import load_data
 from ..errors import check_at_least, invalid
 from ..evaluation import mean_cross_entropy
+from ..folder import CONFIG
 from ..training.checkpoint import checkpoints
 from ..training.machine import machine
 from ..training.processes import processes
 from ..training.recipe import Recipe
 from ..training.trainer import train
 from ..transformer import Transformer
-from ..translator import CONFIG, Translator
+from ..translator import Translator
 from .options import add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked train --preset phrasebook --out runs/phrasebook

@@ -56,7 +56,10 @@ def languages(name: str = "", **options: Any) -> tuple[str, str] | None:
     """From which to which a recipe's [data] goes, where one can choose."""
     if name not in SOURCES:
         return None
-    asked = inspect.signature(SOURCES[name]).bind(**options)
+    try:
+        asked = inspect.signature(SOURCES[name]).bind(**options)
+    except TypeError:  # a recipe of somebody else
+        return None
     asked.apply_defaults()
     chosen = asked.arguments
     return (chosen["source"], chosen["target"]) if "source" in chosen else None

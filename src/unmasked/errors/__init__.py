@@ -22,6 +22,13 @@ def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
     return ValueError(f"{argument}: expected {expected}, got {got}; {fix}")
 
 
+def printable(text: str) -> str:
+    """One line for a terminal, of bounded length, with what would command it written out."""
+    line = " ".join(text.split())
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line[:500])
+    return shown + "…" * (len(line) > 500)
+
+
 def shape(x: Tensor) -> str:
     return f"[{', '.join(map(str, x.shape))}]"
 

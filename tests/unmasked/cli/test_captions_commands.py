@@ -12,8 +12,9 @@ from unmasked.data import sources
 from unmasked.data.sources import directed, load_data
 from unmasked.data.vocabulary import Subwords
 from unmasked.evaluation import bleu
+from unmasked.folder import CONFIG, files_of, weights_file
 from unmasked.storage import read_tensors
-from unmasked.translator import CONFIG, MODELS, Translator, files_of, weights_file
+from unmasked.translator import MODELS, Translator
 from unmasked_book.captions import CAPTIONS
 
 PAIRS = [(caption.german, caption.english) for caption in CAPTIONS]

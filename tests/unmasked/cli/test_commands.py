@@ -21,10 +21,11 @@ from unmasked import Transformer, TransformerConfig, __version__
 from unmasked.cli import COMMANDS, evaluate, info, main, options, train, translate
 from unmasked.data.sources import phrasebook_test
 from unmasked.data.vocabulary import Words
+from unmasked.folder import CONFIG, weights_file
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer
-from unmasked.translator import CONFIG, Translator, weights_file
+from unmasked.translator import Translator
 
 TINY = """
 [data]
