@@ -370,7 +370,7 @@ FOLDER = "expected a folder with config.json and the weights that it names, got 
         (edited(lambda kept: kept | {"sums": [1]}), "got 'list' object has no attribute 'items'"),
         (edited(lambda kept: kept | {"target": [*SMALL.words[:-1], 5]}), "got words: expected "),
         (lambda folder: (folder / CONFIG).write_text("[" * 100_000), "got maximum recursion"),
-        (lambda folder: (folder / CONFIG).write_text('"\x1b[2J' + "a" * 9999), "got Invalid control"),
+        (lambda folder: (folder / CONFIG).write_text('"\x1b[2J' + "a" * 9999), "Invalid control"),
         (linked(CONFIG), "got a config.json that is no file"),
         (linked("weights"), ".safetensors that is no file"),
         (piped, ".safetensors that is no file"),
