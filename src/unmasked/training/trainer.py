@@ -31,6 +31,7 @@ from ..storage import set_tensors, tensors_of
 from ..transformer import Transformer
 from . import checkpoint
 from .history import History, Row, tensorboard
+from .lock import held
 from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
@@ -65,7 +66,11 @@ def train(
     check_at_least("every", every, 1)
     check_at_least("checkpoint_every", checkpoint_every, 1)
     gpus = list(range(torch.cuda.device_count()))
-    with processes(device) as group, torch.random.fork_rng(gpus):
+    with (
+        processes(device) as group,
+        torch.random.fork_rng(gpus),
+        held(Path(folder)) if folder is not None and group.first else nullcontext(),
+    ):
         trainer = Trainer(model.to(group.device), corpus, recipe, group)
         if folder is not None:
             trainer.begin(Path(folder), resume)

@@ -16,6 +16,7 @@ from unmasked.evaluation import mean_cross_entropy
 from unmasked.loss import smoothed_cross_entropy, translation_loss
 from unmasked.storage import tensors_of
 from unmasked.training import checkpoint, trainer
+from unmasked.training.lock import LOCK
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.training.trainer import Trainer, train
@@ -483,7 +484,7 @@ def test_also_when_it_is_interrupted(step, tmp_path, capsys):
     assert torch.equal(torch.random.get_rng_state(), state)
     assert not any(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert capsys.readouterr() == ("", "")
 
 
