@@ -50,6 +50,11 @@ class Report:
         """No fault was found; what is a note or was not offered is none."""
         return not self.faults
 
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """By property."""
+        return {finding.property: finding.verdict for finding in self.findings}
+
     def __getitem__(self, name: str) -> Finding:
         check_choice("property", name, tuple(CLAIMS))
         return next(finding for finding in self.findings if finding.property == name)
