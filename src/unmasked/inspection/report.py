@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Literal
 
 from ..errors import check_choice
 
 Verdict = Literal["passed", "fault", "note", "not offered"]
 MARKS: dict[Verdict, str] = {"passed": "ok", "fault": "FAULT", "note": "note", "not offered": "-"}
+WIDE = 92  # columns of a printed report
 CLAIMS = {
     "runs": "every output is a row of numbers, one for each word",
     "repeats": "the same question gets the same answer",
@@ -79,7 +81,8 @@ class Report:
             says = CLAIMS[name] if offered else finding.what
             lines.append(f"{MARKS[finding.verdict]:<5}  {name:<{width}}  {says}")
             if finding.verdict in ("fault", "note"):
-                lines += [f"{'':7}{text}" for text in (finding.what, finding.advice)]
+                for text in (finding.what, finding.advice):
+                    lines += wrap(text, WIDE, initial_indent=7 * " ", subsequent_indent=9 * " ")
         return "\n".join([*lines, self.summary()])
 
 

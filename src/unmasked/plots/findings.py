@@ -12,8 +12,8 @@ from ..inspection.report import CLAIMS
 from .picture import GREY, STYLE, Picture, panels
 
 FAULT, DESIGN, HEALTHY, UNASKED = "fault", "by design", "passed", "not asked"
-FILL = {FAULT: "#14639c", DESIGN: "#f3cf94", HEALTHY: "#ffffff", UNASKED: "#d9dee4"}
-HATCH = {FAULT: "", DESIGN: "////", HEALTHY: "", UNASKED: "...."}
+FILL = {FAULT: "#14639c", DESIGN: "#f3cf94", HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
+HATCH = {FAULT: "", DESIGN: "////", HEALTHY: "", UNASKED: ""}
 MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 
 
