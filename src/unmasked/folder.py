@@ -196,6 +196,7 @@ def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> N
     try:
         with torch.device("meta"):
             own = tensors_of(Transformer(config))
-    except RuntimeError as error:
-        raise ValueError(f"sizes that no memory has room for ({error})") from None
+    except (RuntimeError, TypeError) as error:  # beyond what 64 bits can count
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"sizes that no memory has room for ({reason})") from None
     check_shapes(shapes_in(own), shapes)

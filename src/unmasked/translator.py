@@ -15,7 +15,7 @@ from .config import EOS
 from .data.corpus import Corpus, pad
 from .data.sources import languages
 from .data.vocabulary import Vocabulary
-from .errors import check_at_least, check_type, invalid
+from .errors import check_at_least, check_text, check_type, invalid
 from .folder import Kept, read, write
 from .search import beam, greedy, sample
 from .storage import set_tensors, tensors_of
@@ -143,11 +143,17 @@ class Translator:
 
     def numbered(self, number: int, sentence: str) -> list[int]:
         """Its words' tokens; an error says which sentence it is."""
+        name, most = f"sentence {number + 1}", self.model.config.max_len
+        check_text(name, sentence)
         try:
-            return self.read(sentence)
+            tokens = self.read(sentence)
         except ValueError as error:
             what = str(error).removeprefix("sentence")
-            raise ValueError(f"sentence {number + 1}{what}") from None
+            raise ValueError(f"{name}{what}") from None
+        if len(tokens) > most:
+            expected = f"at most the {most} tokens that the model was made for"
+            raise invalid(name, expected, f"{len(tokens):,}", "give it sentence by sentence")
+        return tokens
 
     @property
     def languages(self) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import threading
 
 import pytest
 import torch
@@ -631,3 +632,38 @@ def test_what_cannot_be_drawn_from_is_refused(options, message):
 def test_the_likeliest_of_many_is_the_first_of_the_highest(rows, size):
     x = torch.randint(0, 30, (rows, 2, size)).float()
     assert torch.equal(search.likeliest_of(x), x.argmax(-1))
+
+
+def test_threads_that_use_a_model_in_training_mode_do_not_disturb_each_other():
+    """The first to leave must not switch dropout on under the others."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)).train()
+    inside, leave, seen = threading.Barrier(3), threading.Event(), []
+
+    def long():
+        with search.evaluating(model):
+            inside.wait()
+            leave.wait(60)
+            seen.append(any(module.training for module in model.modules()))
+
+    def short():
+        with search.evaluating(model):
+            inside.wait()
+
+    threads = [threading.Thread(target=work) for work in (long, short)]
+    for thread in threads:
+        thread.start()
+    inside.wait()
+    threads[1].join()
+    leave.set()
+    threads[0].join()
+    assert seen == [False]
+    assert all(module.training for module in model.modules())
+    assert model not in search.EVALUATED
+
+
+def test_what_is_frozen_in_evaluation_mode_stays_there():
+    model = nn.Sequential(nn.Dropout(0.5), nn.Dropout(0.5)).train()
+    model[1].eval()
+    with search.evaluating(model), search.evaluating(model):
+        assert not model[0].training
+    assert [part.training for part in model] == [True, False]

@@ -192,9 +192,22 @@ def test_the_progress_bar_is_for_a_terminal(monkeypatch, terminal, progress):
             "batch_size: expected a whole number of at least 1, got 0; pass 1 or more",
         ),
         (
-            lambda: untrained(positions="learned", max_len=4).translate(["a", "a b c d"]),
-            "positions: expected positions below max_len=4, got position 4; raise max_len and "
-            "train again, or use positions='sinusoidal'",
+            lambda: untrained().translate(["a", None]),
+            "sentence 2: expected a text, got NoneType; decode it, or leave it out",
+        ),
+        (
+            lambda: untrained().translate([b"a"]),
+            "sentence 1: expected a text, got bytes; decode it, or leave it out",
+        ),
+        (
+            lambda: untrained().translate(["a \udcff"]),
+            "sentence 1: expected text in Unicode, got what is none at character 3; save or type "
+            "it as UTF-8",
+        ),
+        (
+            lambda: untrained(max_len=4).translate(["a b c", "a b c d"]),
+            "sentence 2: expected at most the 4 tokens that the model was made for, got 5; give "
+            "it sentence by sentence",
         ),
         (
             lambda: Translator(small_model(), SMALL, LARGE),

@@ -77,7 +77,14 @@ def main(words: Sequence[str]) -> None:
     data = load_data(**recipe["data"])
     sizes = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     torch.manual_seed(settings.seed)
-    model = Transformer(build(TransformerConfig, "model", {**sizes, **recipe["model"]}))
+    config = build(TransformerConfig, "model", {**sizes, **recipe["model"]})
+    try:
+        model = Transformer(config)
+    except (RuntimeError, TypeError, MemoryError) as error:
+        reason = str(error).splitlines()[0]
+        raise invalid(
+            "[model]", "sizes that memory has room for", reason, "make it smaller"
+        ) from None
     translator = Translator(model, data.source, data.target, about(recipe, words, device))
     where = begin(options.out, options.resume)
     with processes(device) as group:
@@ -143,7 +150,7 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise invalid(str(path), "a TOML file", error.strerror, "check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid(str(path), "TOML", error, "mend what is there") from None
     for name, table in found.items():
         if name not in RECIPE or not isinstance(table, dict):
@@ -162,7 +169,7 @@ def assignment(text: str) -> tuple[str, str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not like training.steps=500 ({tables})")
     try:
         return table, key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return table, key, value
 
 

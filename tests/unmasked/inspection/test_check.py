@@ -946,8 +946,8 @@ FAULT  gradient    every parameter gets a gradient
        look for .detach(), torch.no_grad(), .item(), or a layer that forward does not call
 FAULT  registered  PyTorch knows every layer and every tensor
        not registered, or trained and no parameter: table
-       use nn.ModuleList or nn.ModuleDict for layers, nn.Parameter for what is trained, \
-register_buffer for tables: else optimiser, state_dict and .to(device) pass them by
+       use nn.ModuleList or nn.ModuleDict for layers, nn.Parameter for what is trained,
+         register_buffer for tables: else optimiser, state_dict and .to(device) pass them by
 ok     tied        what should be one matrix is one
 -      cached      no step was given
 8 passed, 2 faults, 1 not offered"""
