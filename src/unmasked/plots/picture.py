@@ -36,6 +36,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "hatch.linewidth": 0.8,
     "legend.frameon": False,
+    "text.parse_math": False,  # a "$" in a sentence is a letter
     "savefig.dpi": 144,
     "savefig.facecolor": "white",
 }

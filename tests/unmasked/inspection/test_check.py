@@ -4,10 +4,13 @@
 
 import copy
 import math
+import random
 import re
 import warnings
+from collections import deque
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -960,11 +963,12 @@ ok     tied        what should be one matrix is one
 
 def test_a_model_that_does_not_run_is_asked_no_more():
     report = variant("ANameThatIsNotThere")
-    assert str(report).splitlines()[:4] == [
+    assert str(report).splitlines()[:5] == [
         "FAULT  runs        every output is a row of numbers, one for each word",
         "       AttributeError: 'ANameThatIsNotThere' object has no attribute 'bias'",
         "       it was given integers of shape [11, 7] and [11, 5]; "
-        "pass forward=… if the model is to be called in another way",
+        "pass forward=… if the model is to",
+        "         be called in another way",
         "-      repeats     the model does not run",
     ]
     assert repr(report) == "Report(0 passed, 1 fault, 10 not offered)"
@@ -1142,6 +1146,58 @@ def test_a_model_can_be_restored_again_and_again():
             assert model.table.any()
             assert not hasattr(model, "extra")
             assert len(model.encoder) == 2
+
+
+class Diary:
+    def __init__(self):
+        self.count, self.pages = 0, deque([1], maxlen=5)
+
+
+class Keeper(Healthy):
+    """Writes into whatever it holds, each time it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1))
+        self.counts, self.last, self.diary = np.zeros(3), deque(maxlen=2), Diary()
+        self.own = torch.Generator().manual_seed(3)
+
+    def forward(self, source, target):
+        self.seen.data = torch.ones(len(self.seen) + 1)
+        self.counts += 1
+        self.last.append(source)
+        self.diary.count += 1
+        self.diary.pages.append(2)
+        self.output.bias.requires_grad_(False)
+        random.random()
+        np.random.rand()  # noqa: NPY002
+        torch.rand(1, generator=self.own)
+        return super().forward(source, target)
+
+
+@pytest.mark.parametrize("odd", [lambda x: x.to_sparse(), lambda x: x.to(torch.float8_e4m3fn)])
+def test_numbers_that_few_operations_take_are_said_to_be_so(odd):
+    found = faults(Healthy(), **VOCABULARIES, forward=lambda model, *words: odd(model(*words)))
+    assert set(found) == {"runs"}
+    assert "which few operations take" in found["runs"].what
+
+
+def test_whatever_a_model_writes_into_is_put_back():
+    model = Keeper()
+    seen, diary, own = model.seen, model.diary, model.own.get_state()
+    dice = random.getstate()[1], np.random.get_state()[1].tolist()  # noqa: NPY002
+    report = check(model, **VOCABULARIES, quiet=True)
+    assert report["runs"].verdict == "passed"
+    assert model.seen is seen
+    assert seen.tolist() == [0.0]
+    assert model.counts.tolist() == [0.0] * 3
+    assert list(model.last) == []
+    assert model.diary is diary
+    assert (diary.count, list(diary.pages), diary.pages.maxlen) == (0, [1], 5)
+    assert model.output.bias.requires_grad
+    assert torch.equal(model.own.get_state(), own)
+    assert dice[0] == random.getstate()[1]
+    assert dice[1] == np.random.get_state()[1].tolist()  # noqa: NPY002
 
 
 def test_each_question_begins_with_the_same_random_numbers():

@@ -218,3 +218,10 @@ def test_maps_of_the_same_tokens_are_named_once():
     for axis, (left, bottom) in zip(axes, ((1, 0), (0, 0), (1, 1), (0, 1)), strict=True):
         shown = axis.yaxis.get_tick_params(), axis.xaxis.get_tick_params()
         assert (shown[0].get("labelleft"), shown[1].get("labelbottom")) == (left, bottom)
+
+
+def test_a_dollar_is_a_letter():
+    words = ["$x_$", "$"]
+    picture = plots.attention_maps({"$h_1$": torch.eye(2)}, words, words)
+    assert picture._repr_png_()
+    assert [t.get_text() for t in picture.figure.axes[0].get_yticklabels()] == words

@@ -67,7 +67,7 @@ def furthest(a, b):
         ({"both_ways": -0.1}, "both_ways: expected a number from 0 to 1, got -0.1; it is a share"),
         ({"rate": math.nan}, "rate: expected a number from 0 to 1, got nan; 0.003 is a good"),
         ({"rate": None}, "rate: expected a number for the trapezoid, got None; None is the paper"),
-        ({"clip": 0.0}, "clip: expected a number from 1e-09 to 1e+09, got 0.0; None does not clip"),
+        ({"clip": 0.0}, "clip: expected a number from 1e-09 to 1e.09, got 0.0; None does not clip"),
         ({"average": 1.0}, "average: expected a probability"),
     ],
 )
