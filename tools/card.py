@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,6 +19,7 @@ LAYER, HEAD = 1, 1  # of cross-attention, from 0
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     translator = unmasked.load("de-en")
     source = translator.tokens([SENTENCE])
