@@ -46,6 +46,13 @@ def add_landmarks(page: BeautifulSoup) -> None:
             image["alt"] = ""  # the word stands beside the logo
 
 
+def mark_solutions(page: BeautifulSoup) -> None:
+    """On paper they are open, unlike other folded code."""
+    for words in page.select("details.hide > summary > .collapsed"):
+        if words.text == "Show the solution":
+            words.find_parent("details")["class"].append("solution")
+
+
 def give_sizes(page: BeautifulSoup, folder: Path) -> None:
     """A picture has its place before it is loaded, so that links land where they should."""
     for image in page.select("img[src]:not([width])"):
@@ -102,6 +109,7 @@ def mend(path: Path) -> None:
     add_landmarks(page)
     spy_on_the_contents(page)
     hold_back_figures(page)
+    mark_solutions(page)
     give_sizes(page, path.parent)
     say_the_title_once(page)
     stay_on_the_site(page)

@@ -124,3 +124,20 @@ def test_a_link_into_a_page_lands_there_on_a_slow_line(visit: Visit, name: str):
     visit.page.goto(f"{visit.site}/book/{name}.html#exercises", wait_until="networkidle")
     top = visit.page.locator("#exercises h2").evaluate("h => h.getBoundingClientRect().top")
     assert -20 < top < 160
+
+
+@pytest.mark.parametrize("theme", ["light"])
+@pytest.mark.parametrize("size", [(718, 1000)])  # what A4 leaves between its margins
+@pytest.mark.parametrize("name", notebooks())
+def test_on_paper_formulas_are_whole_and_solutions_open(visit: Visit, name: str):
+    page = visit.open(f"book/{name}")
+    page.emulate_media(media="print")
+    wide = "all => all.filter(m => m.getBoundingClientRect().right > innerWidth).length"
+    assert page.locator("math[display=block]").evaluate_all(wide) == 0
+    solutions = page.locator("details.solution pre")
+    heights = solutions.evaluate_all("all => all.map(s => s.checkVisibility() && s.clientHeight)")
+    assert all(heights)
+    assert len(heights) >= 3 or name.startswith(("00", "14"))
+    others = page.locator("details.hide:not(.solution)")
+    assert others.count() > 0
+    assert not any(other.is_visible() for other in others.all())
