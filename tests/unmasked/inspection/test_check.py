@@ -531,7 +531,7 @@ SEEN = {
     ),
     ("PositionsThatGoByPairs", "order"): r"source\[0\] and source\[1\] change places$",
     ("NoPositionsInTheDecoder", "order"): r"the decoder has no positions$",
-    ("SourcePaddingIsSeenAcross", "padding"): r"behind the source, output\[0\] moves by [\d.]+$",
+    ("SourcePaddingIsSeenInCrossAttention", "padding"): r"behind the source, output\[0\] moves by",
     ("NothingToLookAtForPadding", "padding"): r"behind the target, output\[0\] is not finite$",
     ("DivisionByZero", "padding"): r"^outputs at the target's own padding are not finite$",
     ("OneSentencesPaddingForAll", "padding"): r"than 4 and 5 words, output\[3\] moves by [\d.]+$",
@@ -605,7 +605,7 @@ def test_what_fails_with_gradients_only_is_told_where_they_are_asked_for():
 
 def test_half_precision_still_finds_what_can_be_found():
     """The order of words is lost to it, unless nothing at all moves."""
-    for name in ("NoCausalMask", "NoCrossAttention", "SourcePaddingIsSeenAcross"):
+    for name in ("NoCausalMask", "NoCrossAttention", "SourcePaddingIsSeenInCrossAttention"):
         make, expected, options = FAULTY[name]
         assert set(faults(make().bfloat16(), **options)) == expected
     model = Transformer(small_config(n_layers=1))
