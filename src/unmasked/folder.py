@@ -44,7 +44,6 @@ CONFIG = "config.json"
 OURS = re.compile(r"(model|tokenizer)(-[0-9a-f]{32})?\.(safetensors|json)")
 MARKED = re.compile(r"((model|tokenizer)-|\.unfinished-)[0-9a-f]{32}(\.safetensors|\.json)?")
 TEXT = 1 << 28  # bytes of JSON at most
-TABLE = 1 << 26  # numbers in a table of positions at most: 131,072 positions of width 512
 DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 Made = TypeVar("Made")
@@ -64,8 +63,9 @@ class Kept(NamedTuple):
 def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
     """Weights as safetensors, rounded to a `dtype`; all else as JSON."""
     check_choice("dtype", dtype, DTYPES)
+    check_finite(kept.tensors, "train again at a lower rate, or go back to an earlier checkpoint")
     tensors = {name: x.detach().to("cpu", dtype) for name, x in kept.tensors.items()}
-    check_finite(tensors, "train again at a lower rate, or go back to an earlier checkpoint")
+    check_finite(tensors, "the weights are too large for this dtype: choose bfloat16, or None")
     described: dict[str, Any] = {"format": FORMAT, "model": vars(kept.config), "about": kept.about}
     source, target, subwords = kept.source, kept.target, ""
     if isinstance(source, Words) and isinstance(target, Words):
@@ -178,6 +178,8 @@ def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
     config = TransformerConfig(**kept["model"])
     check_sizes(config, shapes_of(files[".safetensors"]))
     tensors = read_tensors(files[".safetensors"])
+    if strange := {x.dtype for x in tensors.values()}.difference(DTYPES):
+        raise ValueError(f"weights of the type {min(map(str, strange))}")
     check_finite(tensors, "fetch or make the file again")
     check_type("about", kept["about"], dict)
     if ".json" in files:
@@ -188,15 +190,13 @@ def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
 
 def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
     """Whether a file of weights has what a configuration says, before memory is taken for it."""
-    layers, table = config.n_layers + config.decoder_layers, config.max_len * config.d_model
+    layers = config.n_layers + config.decoder_layers
     if layers > len(shapes):
         raise ValueError(f"{layers:,} layers and weights of {len(shapes)} tensors")
-    if table > TABLE:
-        raise ValueError(f"a table of {config.max_len:,} positions of width {config.d_model:,}")
     try:
         with torch.device("meta"):
             own = tensors_of(Transformer(config))
     except (RuntimeError, TypeError) as error:  # beyond what 64 bits can count
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0]
         raise ValueError(f"sizes that no memory has room for ({reason})") from None
     check_shapes(shapes_in(own), shapes)

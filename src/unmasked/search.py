@@ -414,16 +414,16 @@ EVALUATED: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDi
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Without dropout and gradients, whatever the model was doing before.
 
-    Several threads may be in here at once: the first one changes the mode, the last one restores
-    it.
+    Several threads may be in here with one model at once: the first one changes its mode, the last
+    one restores it.
     """
     with EVALUATIONS:
         many, training = EVALUATED.get(model, (0, []))
         if many == 0:
             training = [module for module in model.modules() if module.training]
         EVALUATED[model] = many + 1, training
-        model.eval()
     try:
+        model.eval()
         with torch.inference_mode():
             yield
     finally:

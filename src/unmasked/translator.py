@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,10 @@ class Translator:
             raise ValueError(f"{name}{what}") from None
         if len(tokens) > most:
             expected = f"at most the {most} tokens that the model was made for"
-            raise invalid(name, expected, f"{len(tokens):,}", "give it sentence by sentence")
+            wrong = invalid(name, expected, f"{len(tokens):,}", "give it sentence by sentence")
+            if self.model.config.positions == "learned":
+                raise wrong
+            warnings.warn(f"{wrong}: this will be slow, and poor", stacklevel=2)
         return tokens
 
     @property

@@ -436,6 +436,4 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
     on = where(machine)
     legend = figure.legend(loc="outside lower center", ncols=3, title=on, title_fontsize=8)
     legend.get_title().set_color(GREY)
-    for text in legend.get_texts():
-        text.set_parse_math(True)  # powers
     return f"Measured on {on}."

@@ -274,8 +274,9 @@ def test_the_model_is_left_as_it_was():
 
 def test_other_begin_and_end_tokens():
     model, source = copier_and_source()
-    found = strip(greedy(model, source, eos=int(source[0, 2])))
-    assert found[0] == source[0, :3].tolist()
+    row = next(i for i, words in enumerate(source.tolist()) if words[2] not in words[:2])
+    found = strip(greedy(model, source, eos=int(source[row, 2])))
+    assert found[row] == source[row, :3].tolist()
     begun = greedy(model, source, 5, bos=5)
     logits = model(source, torch.full((5, 1), 5))[:, 0]
     assert torch.equal(begun[:, 0], logits[:, 1:].argmax(-1) + 1)
@@ -667,3 +668,19 @@ def test_what_is_frozen_in_evaluation_mode_stays_there():
     with search.evaluating(model), search.evaluating(model):
         assert not model[0].training
     assert [part.training for part in model] == [True, False]
+
+
+def test_an_interruption_on_the_way_in_leaves_nothing_behind(monkeypatch):
+    model = nn.Sequential(nn.Dropout(0.5)).train()
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.Sequential, "eval", interrupted)
+        with pytest.raises(KeyboardInterrupt), search.evaluating(model):
+            pass
+    assert model not in search.EVALUATED
+    with search.evaluating(model):
+        assert not model[0].training
+    assert model[0].training

@@ -205,7 +205,7 @@ def test_the_progress_bar_is_for_a_terminal(monkeypatch, terminal, progress):
             "it as UTF-8",
         ),
         (
-            lambda: untrained(max_len=4).translate(["a b c", "a b c d"]),
+            lambda: untrained(positions="learned", max_len=4).translate(["a b c", "a b c d"]),
             "sentence 2: expected at most the 4 tokens that the model was made for, got 5; give "
             "it sentence by sentence",
         ),
@@ -224,6 +224,14 @@ def test_what_cannot_be_translated_is_refused(call, message):
     with pytest.raises(ValueError, match=r".") as error:
         call()
     assert str(error.value) == message
+
+
+def test_sinusoids_go_on_and_a_warning_says_that_the_model_was_made_for_less():
+    made = untrained(max_len=4)
+    message = r"sentence 2: expected at most the 4 tokens .* got 5; .*: this will be slow, and poor"
+    with pytest.warns(UserWarning, match=message):
+        found = made.translate(["a b c", "a b c d"], max_new_tokens=3)
+    assert found[0] == made.translate(["a b c"], max_new_tokens=3)[0]
 
 
 def test_learned_positions_bound_what_is_written():

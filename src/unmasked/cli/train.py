@@ -81,7 +81,7 @@ def main(words: Sequence[str]) -> None:
     try:
         model = Transformer(config)
     except (RuntimeError, TypeError, MemoryError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise invalid(
             "[model]", "sizes that memory has room for", reason, "make it smaller"
         ) from None
@@ -150,7 +150,7 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise invalid(str(path), "a TOML file", error.strerror, "check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers without end
         raise invalid(str(path), "TOML", error, "mend what is there") from None
     for name, table in found.items():
         if name not in RECIPE or not isinstance(table, dict):
@@ -169,7 +169,7 @@ def assignment(text: str) -> tuple[str, str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not like training.steps=500 ({tables})")
     try:
         return table, key, tomllib.loads(f"value = {value}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return table, key, value
 
 

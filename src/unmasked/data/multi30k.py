@@ -49,7 +49,8 @@ SUMS = {  # SHA-256 where nothing else is said
 
 TRIES_MORE = 3
 TIMEOUT = 30.0  # seconds without a byte
-LONGEST = 600.0  # seconds for a file
+LONGEST = 600.0  # seconds for a file, looked at after each chunk
+CHUNK = 16  # bytes, so that a server that drips is noticed
 MOST = 1 << 24  # bytes in a file; the largest has half a million
 OWN_FOLDER = "put the files into a folder and set the environment variable UNMASKED_DATA to it"
 
@@ -131,9 +132,8 @@ def download(name: str) -> Path:
     try:
         folder = pooch.os_cache("unmasked") / "multi30k"
         store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=TRIES_MORE)
-        downloader = pooch.HTTPDownloader(
-            progressbar=bar, timeout=TIMEOUT, hooks={"response": bounded}
-        )
+        options: Any = {"timeout": TIMEOUT, "chunk_size": CHUNK, "hooks": {"response": bounded}}
+        downloader = pooch.HTTPDownloader(progressbar=bar, **options)
         return Path(store.fetch(name, downloader=downloader))
     except (OSError, ValueError) as error:  # the network or the disk; another sum
         fix = f"try again with a network, or {OWN_FOLDER}"

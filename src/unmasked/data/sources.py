@@ -56,7 +56,7 @@ SOURCES: Mapping[str, Callable[..., Data]] = {
 
 def languages(name: str = "", **options: Any) -> tuple[str, str] | None:
     """From which to which a recipe's [data] goes, where one can choose."""
-    if name not in SOURCES:
+    if not isinstance(name, str) or name not in SOURCES:
         return None
     try:
         asked = inspect.signature(SOURCES[name]).bind(**options)

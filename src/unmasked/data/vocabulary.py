@@ -25,13 +25,12 @@ class Words:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = list(words)
-        self.numbers = {word: number for number, word in enumerate(self.words)}
         expected = [SPECIAL[number] for number in range(len(SPECIAL))]
         texts = all(isinstance(word, str) for word in self.words)
-        begins = self.words[: len(SPECIAL)] == expected
-        if not (texts and begins and len(self.numbers) == len(self.words)):
+        self.numbers = {word: n for n, word in enumerate(self.words)} if texts else {}
+        if self.words[: len(SPECIAL)] != expected or len(self.numbers) != len(self.words):
             fix = "make the vocabulary with Words.of(sentences)"
-            got = " ".join(self.words[: len(SPECIAL)]) or "none"
+            got = " ".join(map(str, self.words[: len(SPECIAL)])) or "none"
             raise invalid("words", f"{' '.join(expected)}, then each word once", got, fix)
         for name in expected:  # written in a text it is a word like others, and unknown
             del self.numbers[name]
@@ -95,9 +94,9 @@ class Subwords:
         """What `to_json` wrote. Pieces and merges may be any; a file with steps of its own, some of
         which never end or abort Python, is refused before the library sees it.
         """
-        check_parts(text)
+        kept = check_parts(text)
         try:
-            return cls(Tokenizer.from_str(text))
+            return cls(Tokenizer.from_str(json.dumps(kept)))  # what was checked, and nothing else
         except Exception as error:
             if type(error) is not Exception:  # the only type that the library has for this
                 raise
@@ -157,14 +156,20 @@ def blank() -> Tokenizer:
 MADE = "a tokenizer.json as Subwords.of makes it"
 
 
-def check_parts(text: str) -> None:
+def check_parts(text: str) -> Any:
+    """What a tokenizer's file says, if it says nothing but pieces and merges of its own."""
     fix = "fetch or make the file again"
     try:
-        other = differing(parts(json.loads(text)), parts(json.loads(blank().to_str())))
-    except (json.JSONDecodeError, RecursionError) as error:
+        kept = json.loads(text)
+        other = differing(parts(kept), parts(json.loads(blank().to_str())))
+        numbers = sorted(kept["model"]["vocab"].values()) if not other else []
+    except (json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise invalid("tokenizer", MADE, error, fix) from None
+    if not other and numbers != [*range(len(numbers))]:
+        other = "model.vocab"
     if other:
         raise invalid("tokenizer", MADE, f"another {other}", fix)
+    return kept
 
 
 def parts(kept: Any) -> Any:
@@ -176,7 +181,9 @@ def parts(kept: Any) -> Any:
 
 
 def differing(kept: Any, own: Any) -> str:
-    """The first part that is not our own; another version of the library may leave some out."""
+    """The first part that is not our own. An older version of the library may leave some out."""
+    if isinstance(kept, list) and isinstance(own, list) and len(kept) == len(own):
+        return "beginning" if any(map(differing, kept, own)) else ""
     if not isinstance(kept, dict) or not isinstance(own, dict):
         return "" if kept == own else "beginning"
     for part, value in kept.items():

@@ -29,6 +29,13 @@ def printable(text: str) -> str:
     return shown + "…" * (len(line) > 500)
 
 
+def shown(value: object) -> str:
+    try:
+        return printable(repr(value))
+    except ValueError:  # Python does not write numbers of many thousand digits
+        return f"a very long {type(value).__name__}"
+
+
 def shape(x: Tensor) -> str:
     return f"[{', '.join(map(str, x.shape))}]"
 
@@ -109,13 +116,13 @@ def check_heads_divide(d_model: int, n_heads: int) -> None:
 def check_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
     if not low <= as_float(value) <= high:
         expected = f"a number from {low:g} to {high:g}" if high < math.inf else f"{low:g} or more"
-        raise invalid(argument, expected, printable(repr(value)), fix)
+        raise invalid(argument, expected, shown(value), fix)
 
 
 def check_probability(argument: str, value: object) -> None:
     if not 0.0 <= as_float(value) < 1.0:
         fix = "1 would leave nothing, so stay below it"
-        raise invalid(argument, "a probability in [0, 1)", printable(repr(value)), fix)
+        raise invalid(argument, "a probability in [0, 1)", shown(value), fix)
 
 
 def as_float(value: object) -> float:

@@ -6,6 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -36,19 +37,25 @@ def plain(value: Any) -> bool:
     return hasattr(value, "__dict__") and not isinstance(value, known)
 
 
+ATOMS = (str, bytes, int, float, complex, type(None))
+
+
 def held(model: nn.Module) -> Iterator[Any]:
-    """All that its modules keep, in containers and in objects, each once."""
+    """All that it keeps, in containers, modules and objects with a `__dict__`, each once."""
     met: set[int] = set()
-    waiting: list[Any] = [vars(module) for module in model.modules()]
+    waiting: list[Any] = [model]
     while waiting:
-        for _, value in inside(waiting.pop()):
-            if id(value) not in met:
-                met.add(id(value))
-                yield value
-                if isinstance(value, deque):
-                    waiting.append(list(value))
-                elif plain(value):
-                    waiting.append(vars(value))
+        value = waiting.pop()
+        if isinstance(value, ATOMS) or id(value) in met:
+            continue
+        met.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple | set | frozenset | deque):
+            waiting.extend(value)
+        elif isinstance(value, nn.Module) or plain(value):
+            waiting.append(vars(value))
 
 
 def refill(container: Any, contents: Any) -> None:
@@ -79,33 +86,41 @@ def undisturbed(model: nn.Module) -> Iterator[Callable[[], None]]:
     """Afterwards, and whenever the given function is called, all is what it was.
 
     A module keeps its mode, its layers and all else in `vars(module)`, a dict of dicts: they are
-    copied, and filled again; so are the attributes of other objects that it holds. Parameters,
-    buffers, other tensors and arrays get their numbers back, and generators their state.
+    copied, and filled again; so are the attributes of other objects that it holds, but for slots.
+    Parameters, buffers, other tensors and arrays get their numbers back; generators of random
+    numbers, its own and the global ones, their state.
     """
-    containers, tensors, arrays, generators = [], [], [], []
+    containers, tensors, arrays = [], [], []
+    generators: list[Callable[[], object]] = []
     for value in held(model):
         if isinstance(value, list | dict | set | deque):
             containers.append((value, value.copy()))
         elif isinstance(value, Tensor):
             tensors.append((value, value.detach().clone(), value.requires_grad))
-        elif isinstance(value, np.ndarray):
+        elif isinstance(value, np.ndarray) and value.flags.writeable:
             arrays.append((value, value.copy()))
         elif isinstance(value, torch.Generator):
-            generators.append((value, value.get_state()))
-    elsewhere = random.getstate(), np.random.get_state()  # noqa: NPY002
+            generators.append(partial(value.set_state, value.get_state()))
+        elif isinstance(value, random.Random):
+            generators.append(partial(value.setstate, value.getstate()))
+        elif isinstance(value, np.random.Generator):
+            bits = value.bit_generator
+            generators.append(partial(setattr, bits, "state", bits.state))
+    generators.append(partial(random.setstate, random.getstate()))
+    generators.append(partial(np.random.set_state, np.random.get_state()))  # noqa: NPY002
 
     def restore() -> None:
+        for put_back_state in generators:
+            put_back_state()
         for container, contents in containers:
             refill(container, contents)
         with torch.no_grad():
             for tensor, numbers, trained in tensors:
                 put_back(tensor, numbers, trained)
         for array, values in arrays:
+            if array.shape != values.shape:
+                array.resize(values.shape, refcheck=False)
             array[...] = values
-        for generator, state in generators:
-            generator.set_state(state)
-        random.setstate(elsewhere[0])
-        np.random.set_state(elsewhere[1])  # noqa: NPY002
 
     try:
         yield restore

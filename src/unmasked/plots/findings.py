@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.patches import Patch, Rectangle
 
+from ..errors import check_choice
 from ..inspection.report import CLAIMS
 from .picture import GREY, STYLE, Picture, panels
 
@@ -20,13 +21,15 @@ MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 def findings(verdicts: Mapping[str, Mapping[str, str]]) -> Picture:
     """For each model, verdicts by property, as in `report.verdicts`; what is missing was not asked.
 
-    A fault that its makers document may be called "by design".
+    A note counts as passed. A fault that its makers document may be called "by design".
     """
     words, met = [], set()
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 1.3 + 0.165 * len(verdicts))
         for y, (name, given) in enumerate(verdicts.items()):
             kinds = [MEANS.get(v, v) for v in (given.get(claim, UNASKED) for claim in CLAIMS)]
+            for kind in kinds:
+                check_choice(name, kind, tuple(FILL))
             met.update(kinds)
             for x, kind in enumerate(kinds):
                 corner, fill, hatch = (x - 0.5, y - 0.5), FILL[kind], HATCH[kind]

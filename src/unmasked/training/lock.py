@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from ..errors import invalid
 
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # of some file systems
 LOCK, HOLDER = ".training.lock", ".training"
 
 
@@ -28,11 +30,11 @@ def held(folder: Path) -> Iterator[None]:
         fix = "wait until it ends, stop it, or choose another folder"
         raise invalid(str(folder), "a folder without another training", got, fix) from None
     except OSError as error:
+        if error.errno in NO_LOCKS:
+            yield
+            return
         fix = "make it writable, or choose another folder"
         raise OSError(f"{folder}: no training can be kept here ({error}); {fix}") from error
-    except NotImplementedError:  # a file system without locks
-        yield
-        return
     try:
         now = datetime.now().strftime("%Y-%m-%d %H:%M")
         with suppress(OSError):  # a full disk says so when a checkpoint is written
@@ -40,8 +42,11 @@ def held(folder: Path) -> Iterator[None]:
             (folder / HOLDER).write_text(text, encoding="utf-8")
         yield
     finally:
-        (folder / HOLDER).unlink(missing_ok=True)
-        lock.release()
+        try:
+            with suppress(OSError):
+                (folder / HOLDER).unlink(missing_ok=True)
+        finally:
+            lock.release()
 
 
 def who_holds(folder: Path) -> str:

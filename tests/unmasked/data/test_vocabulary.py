@@ -211,7 +211,28 @@ def test_a_tokenizer_with_steps_of_its_own_is_refused(part, value):
         Subwords.from_json(json.dumps(other))
 
 
-def test_a_file_of_another_version_of_the_library_is_read():
+def test_pieces_must_be_numbered_from_zero():
+    for number in (50_000, -1, 4):
+        other = json.loads(SMALL.to_json())
+        other["model"]["vocab"][SMALL.words[-1]] = number
+        with pytest.raises(ValueError, match=r"got another model\.vocab"):
+            Subwords.from_json(json.dumps(other))
+
+
+def test_what_is_checked_is_what_is_read():
+    """Of two parts of one name, one reader takes the first and another the last."""
+    text = SMALL.to_json().strip()
+    twice = '{"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},' + text[1:]
+    assert Subwords.from_json(twice).to_json() == SMALL.to_json()
+
+
+@pytest.mark.parametrize("words", [[1, 2, 3], [["a"]], ["<pad>", "<bos>", "<eos>", 5]])
+def test_words_are_texts(words):
+    with pytest.raises(ValueError, match=r"words: expected <pad> <bos> <eos>, then each word once"):
+        Words(words)
+
+
+def test_a_file_of_an_older_version_of_the_library_is_read():
     other = json.loads(SMALL.to_json())
     del other["model"]["ignore_merges"]
     assert Subwords.from_json(json.dumps(other)).to_json() == SMALL.to_json()

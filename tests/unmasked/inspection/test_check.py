@@ -1161,6 +1161,9 @@ class Keeper(Healthy):
         self.register_buffer("seen", torch.zeros(1))
         self.counts, self.last, self.diary = np.zeros(3), deque(maxlen=2), Diary()
         self.own = torch.Generator().manual_seed(3)
+        self.fixed, self.hidden = np.broadcast_to(np.arange(3.0), (2, 3)), [nn.Linear(1, 1)]
+        self.dice, self.bits = random.Random(1), np.random.default_rng(1)
+        self.grows = np.zeros(2)
 
     def forward(self, source, target):
         self.seen.data = torch.ones(len(self.seen) + 1)
@@ -1172,6 +1175,10 @@ class Keeper(Healthy):
         random.random()
         np.random.rand()  # noqa: NPY002
         torch.rand(1, generator=self.own)
+        self.dice.random()
+        self.bits.random()
+        self.grows.resize(len(self.grows) + 1, refcheck=False)
+        self.hidden[0].weight.data.zero_()
         return super().forward(source, target)
 
 
@@ -1185,6 +1192,8 @@ def test_numbers_that_few_operations_take_are_said_to_be_so(odd):
 def test_whatever_a_model_writes_into_is_put_back():
     model = Keeper()
     seen, diary, own = model.seen, model.diary, model.own.get_state()
+    hidden, odd = model.hidden[0].weight.clone(), model.dice.getstate()
+    bits = model.bits.bit_generator.state
     dice = random.getstate()[1], np.random.get_state()[1].tolist()  # noqa: NPY002
     report = check(model, **VOCABULARIES, quiet=True)
     assert report["runs"].verdict == "passed"
@@ -1196,6 +1205,9 @@ def test_whatever_a_model_writes_into_is_put_back():
     assert (diary.count, list(diary.pages), diary.pages.maxlen) == (0, [1], 5)
     assert model.output.bias.requires_grad
     assert torch.equal(model.own.get_state(), own)
+    assert torch.equal(model.hidden[0].weight, hidden)
+    assert (model.dice.getstate(), model.bits.bit_generator.state) == (odd, bits)
+    assert model.grows.tolist() == [0.0, 0.0]
     assert dice[0] == random.getstate()[1]
     assert dice[1] == np.random.get_state()[1].tolist()  # noqa: NPY002
 

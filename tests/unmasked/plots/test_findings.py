@@ -41,6 +41,11 @@ def test_a_report_knows_its_verdicts():
     assert row == [HEALTHY] * len(CLAIMS)
 
 
+def test_an_unknown_verdict_is_refused():
+    with pytest.raises(ValueError, match=r"mine: expected 'fault' or .*, got 'odd'"):
+        plots.findings({"mine": {"runs": "odd"}})
+
+
 @pytest.mark.parametrize("count", [8, 40])
 def test_a_row_has_the_same_height_however_many_there_are(count):
     picture = plots.findings({str(i): {} for i in range(count)})

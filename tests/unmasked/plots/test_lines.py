@@ -85,3 +85,10 @@ def test_one_series_needs_no_legend_and_a_missing_bar_is_refused():
 def test_lines_of_another_length_are_refused():
     with pytest.raises(ValueError, match="a: expected 1 values, got shape"):
         plots.curves({"a": [1, 2]}, x=[1], xlabel="", ylabel="")
+
+
+def test_powers_of_ten_are_written_as_powers():
+    picture = plots.curves({"a": [1, 10, 1e4]}, xlabel="", ylabel="", log_y=True)
+    assert picture._repr_png_()
+    labels = picture.figure.axes[0].get_yticklabels()
+    assert any("$" in label.get_text() and label.get_parse_math() for label in labels)

@@ -1,5 +1,6 @@
 """One training at a time in a folder: a second one is refused, and nothing of the first is lost."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -80,9 +81,21 @@ def test_the_first_goes_on_while_the_second_is_refused(tmp_path):
 def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
     class Never(lock.FileLock):
         def _acquire(self):
-            raise NotImplementedError
+            raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(lock, "FileLock", Never)
+    with held(tmp_path):
+        pass
+
+
+def test_what_happens_inside_is_not_hidden_by_tidying_up(tmp_path):
+    def fails():
+        (tmp_path / HOLDER).unlink()
+        (tmp_path / HOLDER).mkdir()
+        raise KeyError("inside")
+
+    with pytest.raises(KeyError, match="inside"), held(tmp_path):
+        fails()
     with held(tmp_path):
         pass
 
