@@ -8,7 +8,7 @@ PIP_OPTIONS := --quiet --disable-pip-version-check
 HTML := _build/html
 PORT ?= 8000
 
-.PHONY: help setup book serve notebooks repository test check unit validate links test-browser test-colab bench clean
+.PHONY: help setup book serve lab notebooks repository test check unit validate links test-browser test-colab bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -31,6 +31,10 @@ links: setup  ## asks every address in the book whether it is still there; needs
 serve: book  ## builds the book and serves it on http://localhost:8000 (PORT=… for another port)
 	@echo "The book is at http://localhost:$(PORT), until Ctrl-C."
 	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory $(HTML)
+
+lab: setup  ## opens the notebooks in JupyterLab, which it installs
+	$(BIN)/python -m pip install $(PIP_OPTIONS) "jupyterlab>=4"
+	$(BIN)/jupyter lab book/00_first_look.ipynb
 
 notebooks: setup  ## runs all notebooks and stores their outputs; NAMES="01_masks …" for some
 	$(BIN)/python tools/notebooks.py $(NAMES)

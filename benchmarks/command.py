@@ -9,4 +9,5 @@ from pathlib import Path
 
 def command(script: str, words: Sequence[str] | None = None) -> str:
     """As one types it in the repository; `script` is its `__file__`."""
-    return " ".join(["python", f"benchmarks/{Path(script).name}", *(words or sys.argv[1:])])
+    given = sys.argv[1:] if words is None else words
+    return " ".join(["python", f"benchmarks/{Path(script).name}", *given])

@@ -24,8 +24,9 @@ from command import command
 from translation import say
 from unmasked.data.multi30k import multi30k
 from unmasked.evaluation import bleu, chrf, paired_bootstrap
+from unmasked.folder import CONFIG
 from unmasked.training.machine import machine
-from unmasked.translator import CONFIG, Translator
+from unmasked.translator import Translator
 from unmasked_book.records import RECORDS
 
 PRESET = "multi30k-en-de"

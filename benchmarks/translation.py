@@ -22,9 +22,10 @@ from model_card import card
 from unmasked.data.multi30k import multi30k
 from unmasked.data.sources import directed
 from unmasked.evaluation import bleu, chrf, mean_cross_entropy, paired_bootstrap
+from unmasked.folder import weights_file
 from unmasked.storage import digest
 from unmasked.training.machine import machine
-from unmasked.translator import MODELS, Translator, weights_file
+from unmasked.translator import MODELS, Translator
 from unmasked_book.heads import align, head_atlas
 from unmasked_book.records import RECORDS
 

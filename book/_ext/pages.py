@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
+from PIL import Image
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 SITE = "https://transformer-unmasked.github.io/unmasked/book/"
 UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNORECASE)
@@ -43,10 +46,41 @@ def add_landmarks(page: BeautifulSoup) -> None:
             image["alt"] = ""  # the word stands beside the logo
 
 
+def mark_solutions(page: BeautifulSoup) -> None:
+    """On paper they are open, unlike other folded code."""
+    for words in page.select("details.hide > summary > .collapsed"):
+        if words.text == "Show the solution":
+            words.find_parent("details")["class"].append("solution")
+
+
+def give_sizes(page: BeautifulSoup, folder: Path) -> None:
+    """A picture has its place before it is loaded, so that links land where they should."""
+    for image in page.select("img[src]:not([width])"):
+        path = folder / unquote(image["src"])
+        if path.suffix == ".png" and path.is_file():
+            with Image.open(path) as opened:
+                width, height = opened.size
+        elif path.suffix == ".svg" and path.is_file():
+            drawn = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find("svg")
+            box = drawn.get("viewbox", f"0 0 {drawn.get('width')} {drawn.get('height')}")
+            width, height = (round(float(x)) for x in box.split()[2:])
+        else:
+            continue
+        image.attrs.update({"width": str(width), "height": str(height)})
+
+
 def hold_back_figures(page: BeautifulSoup) -> None:
     """What a live element takes the place of is loaded for paper, or where no script runs."""
     for image in page.select("div.cell_output:has(.unmasked-live) > img"):
         image["loading"] = "lazy"
+
+
+def say_the_title_once(page: BeautifulSoup) -> None:
+    """The front page is called like the book."""
+    for title in page.select("title"):  # a page that only leads on has none
+        first, _, second = title.text.partition(" — ")
+        if first == second:
+            title.string = first
 
 
 def spy_on_the_contents(page: BeautifulSoup) -> None:
@@ -75,6 +109,9 @@ def mend(path: Path) -> None:
     add_landmarks(page)
     spy_on_the_contents(page)
     hold_back_figures(page)
+    mark_solutions(page)
+    give_sizes(page, path.parent)
+    say_the_title_once(page)
     stay_on_the_site(page)
     path.write_text(str(page), encoding="utf-8")
 
@@ -88,6 +125,14 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         mend(path)
 
 
+def follow_the_address(_: Sphinx, config: Config) -> None:
+    """What others show of a page, and the page for wrong addresses, know where the book stands."""
+    config.ogp_site_url = config.html_baseurl
+    config.ogp_image = f"{config.html_baseurl}_static/card.png"
+    config.notfound_urls_prefix = urlsplit(config.html_baseurl).path
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("config-inited", follow_the_address, priority=100)
     app.connect("build-finished", finish, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

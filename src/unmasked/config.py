@@ -23,6 +23,7 @@ NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
 FEED_FORWARDS = ("linear", "conv")
 ACTIVATIONS = ("relu", "gelu")
+TABLE = 1 << 26  # numbers in a table of sinusoids at most: 131,072 positions of width 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +102,9 @@ class TransformerConfig(LayerConfig):
         for name in ("source_vocab", "target_vocab", "n_layers", "max_len"):
             check_at_least(name, getattr(self, name), 1)
         check_at_least("n_decoder_layers", self.decoder_layers, 1)
+        if self.positions == "sinusoidal" and self.max_len * self.d_model > TABLE:
+            fix = "choose a smaller one: positions beyond it are computed when they are met"
+            raise invalid("max_len", f"at most {TABLE // self.d_model:,}", self.max_len, fix)
         if self.tie_embeddings is True and self.source_vocab != self.target_vocab:
             fix = "share one vocabulary, or tie_embeddings='output' to tie target and output only"
             got = f"{self.source_vocab} and {self.target_vocab}"

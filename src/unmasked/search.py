@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -404,14 +406,31 @@ def trim(tokens: Tensor) -> Tensor:
     return tokens[..., : int(used.max()) + 1 if len(used) else 1]
 
 
+EVALUATIONS = threading.Lock()  # held while a model's mode is changed
+EVALUATED: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
+
+
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients, whatever the model was doing before."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
+    """Without dropout and gradients, whatever the model was doing before.
+
+    Several threads may be in here with one model at once: the first one changes its mode, the last
+    one restores it.
+    """
+    with EVALUATIONS:
+        many, training = EVALUATED.get(model, (0, []))
+        if many == 0:
+            training = [module for module in model.modules() if module.training]
+        EVALUATED[model] = many + 1, training
     try:
+        model.eval()
         with torch.inference_mode():
             yield
     finally:
-        for module in training:
-            module.training = True
+        with EVALUATIONS:
+            many, training = EVALUATED.pop(model)
+            if many > 1:
+                EVALUATED[model] = many - 1, training
+            else:
+                for module in training:
+                    module.training = True

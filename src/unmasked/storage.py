@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from .errors import invalid, shape
+from .errors import invalid
 
 UNFINISHED = ".unfinished-"
 
@@ -60,34 +61,59 @@ def tensors_of(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in named if name in kept}
 
 
+def shapes_in(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
+    return {name: list(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
+    """Whether others are the tensors of this very model."""
+    if missing := own.keys() - others.keys():
+        raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
+    if unknown := others.keys() - own.keys():
+        fix = "take this model's own file, and the configuration beside it"
+        raise invalid("weights", "nothing that the model does not have", repr(min(unknown)), fix)
+    for name, shape in others.items():
+        if shape != own[name]:
+            fix = "make the model with the configuration that is kept beside its weights"
+            raise invalid(name, f"shape {own[name]}", shape, fix)
+
+
+def check_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            what = "NaN" if tensor.isnan().any() else "an infinite one"
+            raise invalid("weights", "finite numbers", f"{what} in {name}", fix)
+
+
 def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Puts the numbers where `tensors_of` found them; refuses those of another model."""
     own = tensors_of(module)
-    if missing := own.keys() - tensors.keys():
-        raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
-    if unknown := tensors.keys() - own.keys():
-        fix = "take this model's own file, and the configuration beside it"
-        raise invalid("weights", "nothing that the model does not have", repr(min(unknown)), fix)
-    for name, tensor in tensors.items():
-        if tensor.shape != own[name].shape:
-            fix = "make the model with the configuration that is kept beside its weights"
-            raise invalid(name, f"shape {shape(own[name])}", shape(tensor), fix)
+    check_shapes(shapes_in(own), shapes_in(tensors))
     for name, tensor in tensors.items():
         own[name].copy_(tensor)
 
 
-def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], dtype: torch.dtype | None = None
-) -> None:
-    """As they are, or rounded to a `dtype`."""
-    save_file({name: x.detach().to("cpu", dtype).contiguous() for name, x in tensors.items()}, path)
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """In memory of their own: the file may be changed or deleted afterwards."""
+    with opened(path) as file:
+        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+def shapes_of(path: Path) -> dict[str, list[int]]:
+    """Those of a file's tensors, from its head alone."""
+    with opened(path) as file:
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            yield file
     except SafetensorError as error:
         fix = "the file is damaged or of another kind: fetch or make it again"
         raise invalid(str(path), "a safetensors file", str(error), fix) from None

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
-import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 from tqdm import tqdm
 
-from .config import EOS, TransformerConfig
+from .config import EOS
 from .data.corpus import Corpus, pad
 from .data.sources import languages
-from .data.vocabulary import Subwords, Vocabulary, Words
-from .errors import check_at_least, check_type, invalid
+from .data.vocabulary import Vocabulary
+from .errors import check_at_least, check_text, check_type, invalid
+from .folder import Kept, read, write
 from .search import beam, greedy, sample
-from .storage import (
-    digest,
-    read_tensors,
-    set_tensors,
-    tensors_of,
-    write_tensors,
-    write_whole,
-)
+from .storage import set_tensors, tensors_of
 from .transformer import Transformer
-
-FORMAT = "unmasked model 3"
-CONFIG = "config.json"
-OURS = re.compile(r"(model|tokenizer)(-[0-9a-f]{32})?\.(safetensors|json)")
-MARKED = re.compile(r"((model|tokenizer)-|\.unfinished-)[0-9a-f]{32}(\.safetensors|\.json)?")
 
 
 class Translator:
@@ -163,121 +144,49 @@ class Translator:
 
     def numbered(self, number: int, sentence: str) -> list[int]:
         """Its words' tokens; an error says which sentence it is."""
+        name, most = f"sentence {number + 1}", self.model.config.max_len
+        check_text(name, sentence)
         try:
-            return self.read(sentence)
+            tokens = self.read(sentence)
         except ValueError as error:
             what = str(error).removeprefix("sentence")
-            raise ValueError(f"sentence {number + 1}{what}") from None
+            raise ValueError(f"{name}{what}") from None
+        if len(tokens) > most:
+            expected = f"at most the {most} tokens that the model was made for"
+            wrong = invalid(name, expected, f"{len(tokens):,}", "give it sentence by sentence")
+            if self.model.config.positions == "learned":
+                raise wrong
+            warnings.warn(f"{wrong}: this will be slow, and poor", stacklevel=2)
+        return tokens
 
     @property
     def languages(self) -> tuple[str, str] | None:
         """From which to which, if its recipe says so."""
-        return languages(**self.about.get("recipe", {}).get("data", {}))
+        recipe = self.about.get("recipe")
+        data = recipe.get("data") if isinstance(recipe, Mapping) else None
+        return languages(**data) if isinstance(data, Mapping) else None
 
     # --- On disk --------------------------------------------------------------------------------
 
     def save(self, folder: Path | str, *, dtype: torch.dtype | None = None) -> None:
         """Weights as safetensors; configuration, words and `about` as JSON.
 
-        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Files get
-        names that no other saving gives, and `config.json`, which names them, is replaced last:
-        whatever happens, the folder holds a whole model, the one before or this one.
+        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Whatever
+        happens, the folder holds a whole model, the one before or this one.
         """
-        path = Path(folder)
-        kept = {"format": FORMAT, "model": asdict(self.model.config), "about": self.about}
-        subwords = ""
-        before: set[Path] = set()
-        files: list[Path] = []
-        if isinstance(self.source, Words) and isinstance(self.target, Words):
-            kept |= {"source": self.source.words, "target": self.target.words}
-        elif isinstance(self.source, Subwords) and self.source is self.target:
-            subwords = self.source.to_json()
-        else:
-            fix = "give source and target the same object"
-            raise invalid("target", "the source's own subwords", "others", fix)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            weights = partial(write_tensors, tensors=tensors_of(self.model), dtype=dtype)
-            files.append(write_whole(path, f"model-{uuid4().hex}.safetensors", weights))
-            if subwords:
-                files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
-            kept["sums"] = {file.name: digest(file) for file in files}
-            plain = methodcaller("item")  # NumPy's numbers
-            text = json.dumps(kept, indent=1, ensure_ascii=False, default=plain)
-            before = files_of(path)
-            write_text(path, CONFIG, text)
-        except (OSError, SafetensorError) as error:
-            message = f"{path}: the model could not be written ({error})"
-            raise OSError(f"{message}; choose a folder with space that you may write in") from error
-        finally:
-            delete(path, before.union(files))
+        tensors = tensors_of(self.model)
+        kept = Kept(self.model.config, tensors, self.source, self.target, self.about)
+        write(Path(folder), kept, dtype)
 
     @classmethod
     def load(cls, folder: Path | str) -> Translator:
-        path = Path(folder)
-        try:
-            while True:
-                text = (path / CONFIG).read_text(encoding="utf-8")
-                try:
-                    return cls.from_files(path, json.loads(text))
-                except Exception:  # was another saved there while we read?
-                    if (path / CONFIG).read_text(encoding="utf-8") == text:
-                        raise
-        except OSError as error:
-            fix = "give the folder that `python -m unmasked train` wrote"
-            expected = f"a folder with {CONFIG} and the weights that it names"
-            raise invalid(str(path), expected, f"{error.strerror}", fix) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            got = f"no {error}" if isinstance(error, KeyError) else error
-            fix = "its files are damaged or of another version: fetch or make them again"
-            raise invalid(str(path), "a model's folder", got, fix) from None
+        return read(Path(folder), cls.from_kept)
 
     @classmethod
-    def from_files(cls, folder: Path, kept: Mapping[str, Any]) -> Translator:
-        """The model that a configuration describes, from the files that it names."""
-        if kept["format"] != FORMAT:
-            raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
-        files = {Path(name).suffix: folder / Path(name).name for name in kept["sums"]}
-        for name, expected in kept["sums"].items():
-            if digest(folder / Path(name).name) != expected:
-                raise ValueError(f"a {name} that {CONFIG} does not belong to")
-        model = Transformer(TransformerConfig(**kept["model"]))
-        set_tensors(model, read_tensors(files[".safetensors"]))
-        if ".json" in files:
-            joint = Subwords.from_json(files[".json"].read_text(encoding="utf-8"))
-            return cls(model.eval(), joint, joint, kept["about"])
-        return cls(model.eval(), Words(kept["source"]), Words(kept["target"]), kept["about"])
-
-
-def write_text(folder: Path, name: str, text: str) -> Path:
-    return write_whole(folder, name, lambda file: file.write_text(text + "\n", encoding="utf-8"))
-
-
-def files_of(folder: Path) -> set[Path]:
-    """Those that a model's configuration names, if there is one: its weights and its words."""
-    with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-        kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        return {folder / Path(name).name for name in kept["sums"]}
-    return set()
-
-
-def weights_file(folder: Path) -> Path:
-    return next(file for file in files_of(folder) if file.suffix == ".safetensors")
-
-
-def delete(folder: Path, files: set[Path]) -> None:
-    """Those of these that the configuration does not name; and what a killed saving left.
-
-    A name is given once, so nobody will name again what was replaced. What another process may be
-    saving just now is left for an hour, and what has a name of another kind for ever.
-    """
-    long_ago = time.time() - 3600
-    with suppress(OSError):
-        for file in sorted(set(folder.iterdir()) - files_of(folder)):
-            with suppress(OSError):  # it takes space and does no harm
-                replaced = file in files and OURS.fullmatch(file.name)
-                if replaced or (MARKED.fullmatch(file.name) and file.stat().st_mtime < long_ago):
-                    file.unlink()
+    def from_kept(cls, kept: Kept) -> Translator:
+        model = Transformer(kept.config)
+        set_tensors(model, kept.tensors)
+        return cls(model.eval(), kept.source, kept.target, kept.about)
 
 
 # --- The trained models of this package -------------------------------------------------------

@@ -191,7 +191,7 @@ def faulty(*properties, **options):
 def in_words(name: str) -> str:
     """The name of a mistake, as one says it."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=A)(?=[A-Z])|_", " ", name).lower()
-    return re.sub(r"\b(torch|one sentence)s\b", r"\1's", words)
+    return re.sub(r"\b(torch|one sentence)s\b", r"\1's", words).replace("cross a", "cross-a")
 
 
 # --- It does not run ----------------------------------------------------------------------------
@@ -579,13 +579,13 @@ class SourcePaddingIsSeenByTheEncoder(Healthy):
 
 
 @faulty("padding")
-class SourcePaddingIsSeenAcross(Healthy):
+class SourcePaddingIsSeenInCrossAttention(Healthy):
     def memory_mask(self, source, target):
         return torch.ones(1, 1, dtype=torch.bool)
 
 
 @faulty("padding")
-class TorchThatSeesPaddingAcross(Torch):
+class TorchThatSeesPaddingInCrossAttention(Torch):
     hides_padding_across = False
 
 

@@ -403,17 +403,18 @@ def measured(
             if len(values) != len(x):
                 fix = "give x and each line the same length"
                 raise invalid(name, f"{len(x)} values", len(values), fix)
-            label, path = name, list(values)
+            label, said, path = name, name, list(values)
             if fitted:
                 power = exponent(x[-fitted:], values[-fitted:])
-                label = f"{name}: grows like n^{round(power, 1) + 0.0}"  # + 0.0: never -0.0
+                grows = round(power, 1) + 0.0  # + 0.0: never -0.0
+                label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
                 scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
                 path = [scale * each**power for each in x[-fitted:]]
             style: dict[str, Any] = {"color": COLOURS[i % 6], "linestyle": DASHES[i % 6], "lw": 1.5}
             axis.plot(x, values, MARKERS[i % 6], color=COLOURS[i % 6], label=label)
             axis.plot(x[-len(path) :], path, **style)
             words.append(
-                f"{label}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
+                f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
                 f"{number(x[-1])}"
             )
         axis.set(xlabel=xlabel, ylabel=ylabel)

@@ -38,10 +38,17 @@ def test_links_into_the_repository_lead_to_files_that_exist(name):
             assert (ROOT / found[1]).exists(), link
 
 
-def test_readme_links_exist():
+def test_readme_links_exist_and_lead_there_from_anywhere():
+    """It is also the package's page on the index, where a path leads nowhere."""
+    raw = repository().replace("github.com", "raw.githubusercontent.com")
+    ours = re.compile(rf"(?:{repository()}/(?:blob|tree)/main|{raw}/main)/([^#]+)")
+    here = []
     for link in links((ROOT / "README.md").read_text(encoding="utf-8")):
-        if not link.startswith(("http", "#")):
-            assert (ROOT / link).exists(), link
+        assert link.startswith("https://"), link
+        if found := ours.match(link):
+            assert (ROOT / found[1]).exists(), link
+            here.append(link)
+    assert len(here) > 12
 
 
 NAMES_OTHERS = {ROOT / path for path in (

@@ -9,6 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from pages import BOOK, HTML, code_cells, notebooks, pages
+from PIL import Image
 
 EVERY = pytest.mark.parametrize("name", pages())
 
@@ -57,7 +58,8 @@ def test_the_front_page_shows_a_figure_of_a_notebook():
 
 @EVERY
 def test_nothing_is_loaded_from_outside(name):
-    for tag in page(name).select("script[src], link[href], img[src], iframe, source, video"):
+    loaded = "script[src], link[href]:not([rel=canonical]), img[src], iframe, source, video"
+    for tag in page(name).select(loaded):
         address = tag.get("src") or tag.get("href")
         assert not re.match(r"(https?:)?//", address), tag
         if not address.startswith("data:"):
@@ -98,6 +100,52 @@ def test_a_page_has_one_title_and_headings_that_nest(name):
     assert levels.count(1) == 1
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in pairwise(levels))
+
+
+@EVERY
+def test_every_picture_has_its_place_before_it_is_loaded(name):
+    """Else a link into the page lands somewhere else, on a slow line."""
+    for image in page(name).select(".bd-article img"):
+        with Image.open(HTML / "book" / image["src"]) as opened:
+            assert (int(image["width"]), int(image["height"])) == opened.size
+
+
+SITE = "https://transformer-unmasked.github.io/unmasked"
+
+
+@EVERY
+def test_a_page_says_to_others_what_it_is(name):
+    def said(key, value):
+        [tag] = page(name).select(f'meta[{key}="{value}"]')
+        return tag["content"]
+
+    [canonical] = page(name).select('link[rel="canonical"]')
+    assert canonical["href"] == said("property", "og:url") == f"{SITE}/{name}.html"
+    assert 60 < len(said("name", "description")) <= 210
+    assert said("property", "og:image") == f"{SITE}/_static/card.png"
+    assert said("name", "twitter:card") == "summary_large_image"
+    title = page(name).title.text
+    assert title.count("The Transformer, Unmasked") == 1
+
+
+def test_what_is_shown_of_a_shared_link_has_the_size_that_others_expect():
+    with Image.open(HTML / "_static/card.png") as card:
+        assert card.size == (1200, 630)
+    assert (HTML / "_static/card.png").stat().st_size < 100_000
+
+
+def test_the_sitemap_lists_every_page():
+    sitemap = (HTML / "sitemap.xml").read_text(encoding="utf-8")
+    listed = re.findall("<loc>(.*?)</loc>", sitemap)
+    assert {f"{SITE}/{name}.html" for name in pages()} <= set(listed)
+
+
+def test_a_wrong_address_leads_on_from_anywhere():
+    """The page is shown at any depth, so its links begin at the root."""
+    lost = page("404")
+    local = [a["href"] for a in lost.select("a[href], link[href]") if "//" not in a["href"]]
+    assert all(href.startswith(("/unmasked/", "#")) for href in local)
+    assert "/unmasked/book/03_attention.html" in local
 
 
 def test_the_site_can_be_published_as_it_is():

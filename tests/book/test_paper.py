@@ -33,11 +33,11 @@ from unmasked_book.diagram import architecture
 find = runpy.run_path(str(BOOK / "_ext/named.py"))["find"]
 PAGE = prose("paper")
 # The place, what it says → chapters | code | evidence
-ROW = re.compile(r"\| \*\*(.+?)\.\*\* (.+?) → (.+?) \| (.+?) \| (.+?) \|")
+ROW = re.compile(r"\| \*\*(.+?)\.\*\* (.+?) →\u00a0(.+?) \| (.+?) \| (.+?) \|")
 # One kind of evidence: names of tests, or an experiment and its outcome, or that there is none
 EVIDENCE = re.compile(
     r"(?P<tests>\{test\}`\w+`(, \{test\}`\w+`)*)"
-    r"|(?P<experiment>\[chapter \d+\]\(\d\d_\w+\.ipynb#[\w-]+\): [^;]{5,50})"
+    r"|(?P<experiment>\[chapter \d+\]\(\d\d_\w+\.ipynb#[\w-]+\): [^;]{5,80})"
     r"|(?P<none>([^;]+: )?not tested)"
 )
 LINES = [line for line in PAGE.splitlines() if line.startswith("|") and "**" in line]
@@ -274,7 +274,7 @@ def test_the_numbers_of_the_shipped_models_are_those_on_the_page(name):
     assert 0 < max(penalties.values()) - penalties[0.6] < 0.5
     said = {
         "subwords for each direction": recipe["data"]["vocabulary"],
-        "for the models that we ship. → [10": recipe["training"]["tokens"],
+        "for the models that we ship. →\u00a0[10": recipe["training"]["tokens"],
         "for the models that we ship, chosen": training["length_penalty"],
     }
     for words, number in said.items():

@@ -130,7 +130,7 @@ SEVEN = ("masks", "positions", "attention", "feed_forward", "encoder", "decoder"
 
 
 def test_every_command_explains_itself():
-    for tool in ("notebooks.py", "repository.py", "colab.py", "math_font.py"):
+    for tool in ("notebooks.py", "repository.py", "colab.py", "math_font.py", "card.py"):
         command = [sys.executable, ROOT / "tools" / tool, "--help"]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert "usage:" in text

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from torch import Tensor, nn
 
 from unmasked.config import EOS, PADDING
-from unmasked.translator import CONFIG, files_of, weights_file
+from unmasked.folder import CONFIG, files_of, weights_file
 from unmasked_book.live.bundle import bundle
 from unmasked_book.live.packing import packed
 

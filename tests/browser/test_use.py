@@ -2,9 +2,11 @@
 
 import json
 import re
+import time
 
 import pytest
 from pages import ROOT, code_cells, notebooks, repository
+from playwright.sync_api import Route
 from visit import SIZES, Visit
 
 CHAPTER = "book/01_masks"
@@ -107,3 +109,35 @@ def test_formulas_are_mathml_in_our_font(visit: Visit):
     assert page.evaluate("document.fonts.check('16px \"Unmasked Math\"')")
     tall = page.locator("div.math mtable").first.bounding_box()
     assert tall["height"] > 30  # a matrix of two rows, not a line of raw TeX
+
+
+@pytest.mark.parametrize("theme", ["light"])
+@pytest.mark.parametrize("name", ["13_claims", "11_looking_inside"])
+def test_a_link_into_a_page_lands_there_on_a_slow_line(visit: Visit, name: str):
+    """Pictures come when the reader is already there, and nothing moves."""
+
+    def late(route: Route) -> None:
+        time.sleep(0.05)
+        route.continue_()
+
+    visit.page.route("**/_images/**", late)
+    visit.page.goto(f"{visit.site}/book/{name}.html#exercises", wait_until="networkidle")
+    top = visit.page.locator("#exercises h2").evaluate("h => h.getBoundingClientRect().top")
+    assert -20 < top < 160
+
+
+@pytest.mark.parametrize("theme", ["light"])
+@pytest.mark.parametrize("size", [(718, 1000)])  # what A4 leaves between its margins
+@pytest.mark.parametrize("name", notebooks())
+def test_on_paper_formulas_are_whole_and_solutions_open(visit: Visit, name: str):
+    page = visit.open(f"book/{name}")
+    page.emulate_media(media="print")
+    wide = "all => all.filter(m => m.getBoundingClientRect().right > innerWidth).length"
+    assert page.locator("math[display=block]").evaluate_all(wide) == 0
+    solutions = page.locator("details.solution pre")
+    heights = solutions.evaluate_all("all => all.map(s => s.checkVisibility() && s.clientHeight)")
+    assert all(heights)
+    assert len(heights) >= 3 or name.startswith(("00", "14"))
+    others = page.locator("details.hide:not(.solution)")
+    assert others.count() > 0
+    assert not any(other.is_visible() for other in others.all())

@@ -20,8 +20,9 @@ import torch
 
 from unmasked import Transformer, TransformerConfig
 from unmasked.data.vocabulary import Subwords
+from unmasked.folder import CONFIG
 from unmasked.storage import UNFINISHED, tensors_of
-from unmasked.translator import CONFIG, Translator
+from unmasked.translator import Translator
 
 KILLS = 15
 ROUNDS = 20

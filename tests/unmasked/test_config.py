@@ -95,3 +95,10 @@ def test_the_configuration_reaches_every_part():
     assert model.source_embedding.dropout.p == 0.2
     assert len(model.source_embedding.positions.table) == 9
     assert model.encoder.norm is not None
+
+
+def test_a_table_of_sinusoids_fits_into_memory_and_positions_go_on_beyond_it():
+    sizes = {"source_vocab": 9, "target_vocab": 9, "d_model": 512}
+    with pytest.raises(ValueError, match="max_len: expected at most 131,072, got 131073; choose"):
+        TransformerConfig(**sizes, max_len=131_073)
+    assert TransformerConfig(**sizes, max_len=131_073, positions="learned").max_len == 131_073

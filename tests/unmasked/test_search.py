@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+import threading
 
 import pytest
 import torch
@@ -273,8 +274,9 @@ def test_the_model_is_left_as_it_was():
 
 def test_other_begin_and_end_tokens():
     model, source = copier_and_source()
-    found = strip(greedy(model, source, eos=int(source[0, 2])))
-    assert found[0] == source[0, :3].tolist()
+    row = next(i for i, words in enumerate(source.tolist()) if words[2] not in words[:2])
+    found = strip(greedy(model, source, eos=int(source[row, 2])))
+    assert found[row] == source[row, :3].tolist()
     begun = greedy(model, source, 5, bos=5)
     logits = model(source, torch.full((5, 1), 5))[:, 0]
     assert torch.equal(begun[:, 0], logits[:, 1:].argmax(-1) + 1)
@@ -631,3 +633,54 @@ def test_what_cannot_be_drawn_from_is_refused(options, message):
 def test_the_likeliest_of_many_is_the_first_of_the_highest(rows, size):
     x = torch.randint(0, 30, (rows, 2, size)).float()
     assert torch.equal(search.likeliest_of(x), x.argmax(-1))
+
+
+def test_threads_that_use_a_model_in_training_mode_do_not_disturb_each_other():
+    """The first to leave must not switch dropout on under the others."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)).train()
+    inside, leave, seen = threading.Barrier(3), threading.Event(), []
+
+    def long():
+        with search.evaluating(model):
+            inside.wait()
+            leave.wait(60)
+            seen.append(any(module.training for module in model.modules()))
+
+    def short():
+        with search.evaluating(model):
+            inside.wait()
+
+    threads = [threading.Thread(target=work) for work in (long, short)]
+    for thread in threads:
+        thread.start()
+    inside.wait()
+    threads[1].join()
+    leave.set()
+    threads[0].join()
+    assert seen == [False]
+    assert all(module.training for module in model.modules())
+    assert model not in search.EVALUATED
+
+
+def test_what_is_frozen_in_evaluation_mode_stays_there():
+    model = nn.Sequential(nn.Dropout(0.5), nn.Dropout(0.5)).train()
+    model[1].eval()
+    with search.evaluating(model), search.evaluating(model):
+        assert not model[0].training
+    assert [part.training for part in model] == [True, False]
+
+
+def test_an_interruption_on_the_way_in_leaves_nothing_behind(monkeypatch):
+    model = nn.Sequential(nn.Dropout(0.5)).train()
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(nn.Sequential, "eval", interrupted)
+        with pytest.raises(KeyboardInterrupt), search.evaluating(model):
+            pass
+    assert model not in search.EVALUATED
+    with search.evaluating(model):
+        assert not model[0].training
+    assert model[0].training

@@ -385,7 +385,7 @@ def test_a_power_is_fitted_to_the_last_points_and_named():
     assert np.allclose(points, np.column_stack([x, values["square"]]))
     assert np.allclose(fit, [[2, 8], [4, 32], [8, 128]])
     assert np.allclose(flat[:, 1], 3)
-    assert legend(picture) == ["square: grows like n^2.0", "flat: grows like n^0.0"]
+    assert legend(picture) == ["square: grows like $n^{2.0}$", "flat: grows like $n^{0.0}$"]
     assert picture.words == (
         "seconds over n. square: grows like n^2.0, from 9 at 1 to 128 at 8; flat: grows like "
         f"n^0.0, from 3 at 1 to 3 at 8. Measured on {ON}."

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ..translator import Translator, folder_of, weights_file
+from ..errors import printable
+from ..folder import weights_file
+from ..translator import Translator, folder_of
 from .options import MODEL, parser
 
 EXAMPLE = """python -m unmasked info de-en
@@ -34,7 +36,7 @@ def main(words: Sequence[str]) -> None:
 def show(values: Mapping[str, Any], indent: str = "") -> None:
     for name, value in values.items():
         if isinstance(value, Mapping):
-            print(f"{indent}{name}:")
+            print(f"{indent}{printable(name)}:")
             show(value, indent + "  ")
         else:
-            print(f"{indent}{name}: {value}")
+            print(f"{indent}{printable(f'{name}: {value}')}")

@@ -17,13 +17,14 @@ from ..config import TransformerConfig
 from ..data.sources import load_data
 from ..errors import check_at_least, invalid
 from ..evaluation import mean_cross_entropy
+from ..folder import CONFIG
 from ..training.checkpoint import checkpoints
 from ..training.machine import machine
 from ..training.processes import processes
 from ..training.recipe import Recipe
 from ..training.trainer import train
 from ..transformer import Transformer
-from ..translator import CONFIG, Translator
+from ..translator import Translator
 from .options import add_device, chosen_device, parser
 
 EXAMPLE = """python -m unmasked train --preset phrasebook --out runs/phrasebook
@@ -76,7 +77,14 @@ def main(words: Sequence[str]) -> None:
     data = load_data(**recipe["data"])
     sizes = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     torch.manual_seed(settings.seed)
-    model = Transformer(build(TransformerConfig, "model", {**sizes, **recipe["model"]}))
+    config = build(TransformerConfig, "model", {**sizes, **recipe["model"]})
+    try:
+        model = Transformer(config)
+    except (RuntimeError, TypeError, MemoryError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise invalid(
+            "[model]", "sizes that memory has room for", reason, "make it smaller"
+        ) from None
     translator = Translator(model, data.source, data.target, about(recipe, words, device))
     where = begin(options.out, options.resume)
     with processes(device) as group:
@@ -142,7 +150,7 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise invalid(str(path), "a TOML file", error.strerror, "check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers without end
         raise invalid(str(path), "TOML", error, "mend what is there") from None
     for name, table in found.items():
         if name not in RECIPE or not isinstance(table, dict):
@@ -161,7 +169,7 @@ def assignment(text: str) -> tuple[str, str, Any]:
         raise argparse.ArgumentTypeError(f"{text!r} is not like training.steps=500 ({tables})")
     try:
         return table, key, tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return table, key, value
 
 

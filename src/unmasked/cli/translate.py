@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from ..errors import check_at_least, invalid
 from ..translator import load
 from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
+AT_ONCE = 1024  # sentences, after which what is done is printed
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt
   python -m unmasked translate --model de-en --sample 5 --top-p 0.9 < german.txt"""
@@ -33,7 +35,9 @@ def main(words: Sequence[str]) -> None:
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
-    sentences = options.sentences or lines()
+    sentences = [typed(word) for word in options.sentences] or lines()
+    for number, sentence in enumerate(sentences):
+        translator.numbered(number, sentence)  # all of them, before the work
     if options.sample is not None:
         if options.beam != 1:
             raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
@@ -43,8 +47,14 @@ def main(words: Sequence[str]) -> None:
             print("\n".join(texts))
         return
     settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-    for sentence in translator.translate(sentences, **settings, progress=True):
-        print(sentence)
+    for start in range(0, len(sentences), AT_ONCE):
+        some = sentences[start : start + AT_ONCE]
+        print("\n".join(translator.translate(some, **settings, progress=True)), flush=True)
+
+
+def typed(word: str) -> str:
+    """A sentence of the command line, as UTF-8, whatever the locale took it for."""
+    return os.fsencode(word).decode(errors="surrogateescape")
 
 
 def lines() -> list[str]:

@@ -6,8 +6,10 @@ import gzip
 import hashlib
 import os
 import sys
+import time
 import warnings
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,9 @@ SUMS = {  # SHA-256 where nothing else is said
 
 TRIES_MORE = 3
 TIMEOUT = 30.0  # seconds without a byte
+LONGEST = 600.0  # seconds for a file, looked at after each chunk
+CHUNK = 16  # bytes, so that a server that drips is noticed
+MOST = 1 << 24  # bytes in a file; the largest has half a million
 OWN_FOLDER = "put the files into a folder and set the environment variable UNMASKED_DATA to it"
 
 
@@ -90,6 +95,10 @@ def read_lines(path: Path, count: int) -> list[str]:
         return invalid(str(path), expected, got, f"put {BASE}{path.name} there")
 
     try:
+        if path.exists() and not path.is_file():
+            raise wrong("a file", "a folder, a device or a pipe")
+        if path.stat().st_size > MOST:
+            raise wrong(f"at most {MOST:,} bytes", f"{path.stat().st_size:,}")
         data = path.read_bytes()
     except OSError as error:
         raise wrong("a file that can be read", error.strerror or str(error)) from None
@@ -120,16 +129,33 @@ def download(name: str) -> Path:
     """
     pooch = import_pooch()
     bar = sys.stderr.isatty() and "TQDM_DISABLE" not in os.environ
-    # Where the server refuses, pooch would leave the connection open.
-    hooks = {"response": lambda answer, **_: None if answer.ok else answer.close()}
     try:
         folder = pooch.os_cache("unmasked") / "multi30k"
         store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=TRIES_MORE)
-        downloader = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, hooks=hooks)
+        options: Any = {"timeout": TIMEOUT, "chunk_size": CHUNK, "hooks": {"response": bounded}}
+        downloader = pooch.HTTPDownloader(progressbar=bar, **options)
         return Path(store.fetch(name, downloader=downloader))
     except (OSError, ValueError) as error:  # the network or the disk; another sum
         fix = f"try again with a network, or {OWN_FOLDER}"
         raise OSError(f"{BASE}{name}: not downloaded ({error}); {fix}") from None
+
+
+def bounded(answer: Any, **_: Any) -> None:
+    """A server may not send without end, nor drip. Where it refuses, pooch would not hang up."""
+    if not answer.ok:
+        answer.close()
+    chunks, began = answer.iter_content, time.monotonic()
+
+    def within_bounds(*args: Any, **options: Any) -> Iterator[bytes]:
+        total = 0
+        for chunk in chunks(*args, **options):
+            total += len(chunk)
+            if total > MOST or time.monotonic() - began > LONGEST:
+                answer.close()
+                raise OSError(f"more than {MOST:,} bytes or {LONGEST:.0f} seconds")
+            yield chunk
+
+    answer.iter_content = within_bounds
 
 
 def import_pooch() -> Any:

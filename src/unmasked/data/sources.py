@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import check_choice, invalid
+from ..errors import check_at_least, check_choice, invalid
 from .multi30k import multi30k
 from .phrasebook import Pair, sentence_pairs
 from .vocabulary import Subwords, Vocabulary, Words
@@ -32,6 +32,8 @@ def phrasebook_test(count: int) -> list[Pair]:
 
 def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000) -> Data:
     """Multi30k's captions, in subwords that both languages share."""
+    directed([], source, target)  # before anything is downloaded
+    check_at_least("vocabulary", vocabulary, 100)
     german, english = (list(side) for side in zip(*multi30k("train"), strict=True))
     shared = Subwords.of([*german, *english], vocabulary)
     training, validation = (directed(multi30k(split), source, target) for split in ("train", "val"))
@@ -40,7 +42,7 @@ def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000
 
 def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list[tuple[str, str]]:
     """(German, English) in the order that is wanted."""
-    if {source, target} != {"de", "en"}:
+    if [source, target] not in (["de", "en"], ["en", "de"]):
         fix = "choose de and en, or en and de"
         raise invalid("source and target", "two languages", f"{source} and {target}", fix)
     return [(de, en) if source == "de" else (en, de) for de, en in pairs]
@@ -54,9 +56,12 @@ SOURCES: Mapping[str, Callable[..., Data]] = {
 
 def languages(name: str = "", **options: Any) -> tuple[str, str] | None:
     """From which to which a recipe's [data] goes, where one can choose."""
-    if name not in SOURCES:
+    if not isinstance(name, str) or name not in SOURCES:
         return None
-    asked = inspect.signature(SOURCES[name]).bind(**options)
+    try:
+        asked = inspect.signature(SOURCES[name]).bind(**options)
+    except TypeError:  # a recipe of somebody else
+        return None
     asked.apply_defaults()
     chosen = asked.arguments
     return (chosen["source"], chosen["target"]) if "source" in chosen else None

@@ -25,11 +25,12 @@ class Words:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = list(words)
-        self.numbers = {word: number for number, word in enumerate(self.words)}
         expected = [SPECIAL[number] for number in range(len(SPECIAL))]
+        texts = all(isinstance(word, str) for word in self.words)
+        self.numbers = {word: n for n, word in enumerate(self.words)} if texts else {}
         if self.words[: len(SPECIAL)] != expected or len(self.numbers) != len(self.words):
             fix = "make the vocabulary with Words.of(sentences)"
-            got = " ".join(self.words[: len(SPECIAL)]) or "none"
+            got = " ".join(map(str, self.words[: len(SPECIAL)])) or "none"
             raise invalid("words", f"{' '.join(expected)}, then each word once", got, fix)
         for name in expected:  # written in a text it is a word like others, and unknown
             del self.numbers[name]
@@ -75,6 +76,7 @@ class Subwords:
         if found != expected:
             fix = "make the vocabulary with Subwords.of(sentences, size)"
             raise invalid("tokenizer", f"{' '.join(expected)} first", found, fix)
+        check_parts(tokenizer.to_str())
         tokenizer.encode_special_tokens = True  # "<eos>" in a text is a text
         self.tokenizer = tokenizer
 
@@ -82,29 +84,23 @@ class Subwords:
     def of(cls, sentences: Iterable[str], size: int) -> Subwords:
         """Learnt from these sentences: the training set's, and of nothing else."""
         check_at_least("size", size, 2 * len(SPECIAL_PIECES))
-        made = Tokenizer(models.BPE(unk_token=SPECIAL_PIECES[UNKNOWN]))
-        blanks = normalizers.Replace(Regex(r"\s+"), " ")
-        made.normalizer = normalizers.Sequence(
-            [normalizers.NFKC(), normalizers.Lowercase(), blanks, normalizers.Strip()]
-        )
-        made.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
-        )
-        made.decoder = decoders.Metaspace()
-        special = list(SPECIAL_PIECES.values())
+        made, special = blank(), list(SPECIAL_PIECES.values())
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
         made.train_from_iterator(sentences, trainer)
         return cls(made)
 
     @classmethod
     def from_json(cls, text: str) -> Subwords:
+        """What `to_json` wrote. Pieces and merges may be any; a file with steps of its own, some of
+        which never end or abort Python, is refused before the library sees it.
+        """
+        kept = check_parts(text)
         try:
-            return cls(Tokenizer.from_str(text))
+            return cls(Tokenizer.from_str(json.dumps(kept)))  # what was checked, and nothing else
         except Exception as error:
             if type(error) is not Exception:  # the only type that the library has for this
                 raise
-            fix = "fetch or make the file again"
-            raise invalid("tokenizer", "a tokenizer.json", str(error), fix) from None
+            raise invalid("tokenizer", MADE, error, "fetch or make the file again") from None
 
     def to_json(self) -> str:
         return self.tokenizer.to_str(pretty=True)
@@ -140,6 +136,60 @@ class Subwords:
     def merges(self) -> list[tuple[str, str]]:
         """What was merged, in the order in which it was learnt."""
         return [tuple(pair) for pair in json.loads(self.to_json())["model"]["merges"]]
+
+
+def blank() -> Tokenizer:
+    """What becomes of a text before it is cut into pieces, and afterwards; no pieces yet."""
+    made = Tokenizer(models.BPE(unk_token=SPECIAL_PIECES[UNKNOWN]))
+    blanks = normalizers.Replace(Regex(r"\s+"), " ")
+    made.normalizer = normalizers.Sequence(
+        [normalizers.NFKC(), normalizers.Lowercase(), blanks, normalizers.Strip()]
+    )
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
+    )
+    made.decoder = decoders.Metaspace()
+    made.add_special_tokens(list(SPECIAL_PIECES.values()))
+    return made
+
+
+MADE = "a tokenizer.json as Subwords.of makes it"
+
+
+def check_parts(text: str) -> Any:
+    """What a tokenizer's file says, if it says nothing but pieces and merges of its own."""
+    fix = "fetch or make the file again"
+    try:
+        kept = json.loads(text)
+        other = differing(parts(kept), parts(json.loads(blank().to_str())))
+        numbers = sorted(kept["model"]["vocab"].values()) if not other else []
+    except (json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise invalid("tokenizer", MADE, error, fix) from None
+    if not other and numbers != [*range(len(numbers))]:
+        other = "model.vocab"
+    if other:
+        raise invalid("tokenizer", MADE, f"another {other}", fix)
+    return kept
+
+
+def parts(kept: Any) -> Any:
+    """A tokenizer's description without its pieces and merges."""
+    if not isinstance(kept, dict) or not isinstance(kept.get("model"), dict):
+        return kept
+    model = {name: x for name, x in kept["model"].items() if name not in ("vocab", "merges")}
+    return {**kept, "model": model}
+
+
+def differing(kept: Any, own: Any) -> str:
+    """The first part that is not our own. An older version of the library may leave some out."""
+    if isinstance(kept, list) and isinstance(own, list) and len(kept) == len(own):
+        return "beginning" if any(map(differing, kept, own)) else ""
+    if not isinstance(kept, dict) or not isinstance(own, dict):
+        return "" if kept == own else "beginning"
+    for part, value in kept.items():
+        if part not in own or differing(value, own[part]):
+            return part if part != "model" else f"model.{differing(value, own[part])}"
+    return ""
 
 
 def until_end(tokens: Sequence[int]) -> list[int]:

@@ -22,6 +22,20 @@ def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
     return ValueError(f"{argument}: expected {expected}, got {got}; {fix}")
 
 
+def printable(text: str) -> str:
+    """One line for a terminal, of bounded length, with what would command it written out."""
+    line = " ".join(text.split())
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line[:500])
+    return shown + "…" * (len(line) > 500)
+
+
+def shown(value: object) -> str:
+    try:
+        return printable(repr(value))
+    except ValueError:  # Python does not write numbers of many thousand digits
+        return f"a very long {type(value).__name__}"
+
+
 def shape(x: Tensor) -> str:
     return f"[{', '.join(map(str, x.shape))}]"
 
@@ -100,17 +114,36 @@ def check_heads_divide(d_model: int, n_heads: int) -> None:
 
 
 def check_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not low <= float(value) <= high:  # type: ignore[arg-type]
+    if not low <= as_float(value) <= high:
         expected = f"a number from {low:g} to {high:g}" if high < math.inf else f"{low:g} or more"
-        raise invalid(argument, expected, repr(value), fix)
+        raise invalid(argument, expected, shown(value), fix)
 
 
 def check_probability(argument: str, value: object) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0.0 <= float(value) < 1.0:  # type: ignore[arg-type]
+    if not 0.0 <= as_float(value) < 1.0:
         fix = "1 would leave nothing, so stay below it"
-        raise invalid(argument, "a probability in [0, 1)", repr(value), fix)
+        raise invalid(argument, "a probability in [0, 1)", shown(value), fix)
+
+
+def as_float(value: object) -> float:
+    """NaN for what is no number, or one that no float can hold."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def check_text(argument: str, value: object) -> None:
+    """Text that can be written down: bytes that are no UTF-8 come as lone surrogates."""
+    if not isinstance(value, str):
+        raise invalid(argument, "a text", type(value).__name__, "decode it, or leave it out")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        got = f"what is none at character {error.start + 1}"
+        raise invalid(argument, "text in Unicode", got, "save or type it as UTF-8") from None
 
 
 # --- Tensors ----------------------------------------------------------------------------------

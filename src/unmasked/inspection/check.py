@@ -154,7 +154,7 @@ def check_arguments(
             fix = 'write tied=[("embedding.weight", "output.weight")]'
             raise invalid("tied", "pairs of parameter names", repr(pair), fix)
         for name in pair:
-            if name not in named:
+            if not isinstance(name, str) or name not in named:
                 fix = "model.named_parameters(remove_duplicate=False) lists them"
                 raise invalid("tied", "names of parameters", repr(name), fix)
     check_at_least("seed", seed, 0)

@@ -104,6 +104,10 @@ class Probe:
             got = str(answer.dtype) if isinstance(answer, Tensor) else type(answer).__name__
             fix = "take the logits out: forward=lambda model, source, target: …"
             raise RefusedError(f"the answer is no floating-point tensor but {got}", fix)
+        if answer.layout != torch.strided or answer.dtype.itemsize < 2:
+            got = f"{str(answer.layout).removeprefix('torch.')} {answer.dtype}"
+            fix = "turn it into dense float32: forward=lambda model, source, target: …"
+            raise RefusedError(f"the answer's numbers are {got}, which few operations take", fix)
         if list(answer.shape) != expected:
             fix = (
                 "the last layer should map to the target vocabulary, and the batch should come "

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Literal
 
 from ..errors import check_choice
 
 Verdict = Literal["passed", "fault", "note", "not offered"]
 MARKS: dict[Verdict, str] = {"passed": "ok", "fault": "FAULT", "note": "note", "not offered": "-"}
+WIDE = 92  # columns of a printed report
 CLAIMS = {
     "runs": "every output is a row of numbers, one for each word",
     "repeats": "the same question gets the same answer",
@@ -50,6 +52,11 @@ class Report:
         """No fault was found; what is a note or was not offered is none."""
         return not self.faults
 
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """By property."""
+        return {finding.property: finding.verdict for finding in self.findings}
+
     def __getitem__(self, name: str) -> Finding:
         check_choice("property", name, tuple(CLAIMS))
         return next(finding for finding in self.findings if finding.property == name)
@@ -74,7 +81,8 @@ class Report:
             says = CLAIMS[name] if offered else finding.what
             lines.append(f"{MARKS[finding.verdict]:<5}  {name:<{width}}  {says}")
             if finding.verdict in ("fault", "note"):
-                lines += [f"{'':7}{text}" for text in (finding.what, finding.advice)]
+                for text in (finding.what, finding.advice):
+                    lines += wrap(text, WIDE, initial_indent=7 * " ", subsequent_indent=9 * " ")
         return "\n".join([*lines, self.summary()])
 
 

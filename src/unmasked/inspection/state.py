@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -27,10 +31,54 @@ def inside(value: Any, path: str = "") -> Iterator[Path]:
         waiting.extend((f"{path}[{key!r}]", part) for key, part in parts)
 
 
+def plain(value: Any) -> bool:
+    """Whether it is an object of somebody's own class, whose attributes may change."""
+    known = (type, ModuleType, FunctionType, nn.Module, Tensor)
+    return hasattr(value, "__dict__") and not isinstance(value, known)
+
+
+ATOMS = (str, bytes, int, float, complex, type(None))
+
+
+def held(model: nn.Module) -> Iterator[Any]:
+    """All that it keeps, in containers, modules and objects with a `__dict__`, each once."""
+    met: set[int] = set()
+    waiting: list[Any] = [model]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, ATOMS) or id(value) in met:
+            continue
+        met.add(id(value))
+        yield value
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list | tuple | set | frozenset | deque):
+            waiting.extend(value)
+        elif isinstance(value, nn.Module) or plain(value):
+            waiting.append(vars(value))
+
+
 def refill(container: Any, contents: Any) -> None:
-    """Puts the contents back into a list, dict or set that others may hold too."""
-    container.clear()
-    (container.extend if isinstance(container, list) else container.update)(contents)
+    """Puts the contents back into a list, dict, set or deque that others may hold too."""
+    now, before = (list(x.items()) if isinstance(x, dict) else list(x)
+                   for x in (container, contents))  # fmt: skip
+    same = len(now) == len(before) and all(
+        a is b or (isinstance(container, dict) and a[0] is b[0] and a[1] is b[1])
+        for a, b in zip(now, before, strict=True)
+    )
+    if not same:
+        container.clear()
+        (container.update if isinstance(container, dict | set) else container.extend)(contents)
+
+
+def put_back(tensor: Tensor, numbers: Tensor, trained: bool) -> None:
+    """Its numbers, its shape and whether it is trained."""
+    if tensor.shape != numbers.shape or tensor.dtype != numbers.dtype:
+        tensor.data = numbers.clone()
+    elif not torch.equal(tensor, numbers):
+        tensor.copy_(numbers)
+    if tensor.is_leaf and tensor.requires_grad != trained:
+        tensor.requires_grad_(trained)
 
 
 @contextmanager
@@ -38,24 +86,41 @@ def undisturbed(model: nn.Module) -> Iterator[Callable[[], None]]:
     """Afterwards, and whenever the given function is called, all is what it was.
 
     A module keeps its mode, its layers and all else in `vars(module)`, a dict of dicts: they are
-    copied, and filled again. Parameters, buffers and other tensors get their numbers back.
+    copied, and filled again; so are the attributes of other objects that it holds, but for slots.
+    Parameters, buffers, other tensors and arrays get their numbers back; generators of random
+    numbers, its own and the global ones, their state.
     """
-    containers: dict[int, tuple[Any, Any]] = {}
-    tensors: dict[int, tuple[Tensor, Tensor]] = {}
-    for module in model.modules():
-        for _, value in inside(vars(module)):
-            if isinstance(value, list | dict | set):
-                containers[id(value)] = value, value.copy()
-            elif isinstance(value, Tensor):
-                tensors[id(value)] = value, value.detach().clone()
+    containers, tensors, arrays = [], [], []
+    generators: list[Callable[[], object]] = []
+    for value in held(model):
+        if isinstance(value, list | dict | set | deque):
+            containers.append((value, value.copy()))
+        elif isinstance(value, Tensor):
+            tensors.append((value, value.detach().clone(), value.requires_grad))
+        elif isinstance(value, np.ndarray) and value.flags.writeable:
+            arrays.append((value, value.copy()))
+        elif isinstance(value, torch.Generator):
+            generators.append(partial(value.set_state, value.get_state()))
+        elif isinstance(value, random.Random):
+            generators.append(partial(value.setstate, value.getstate()))
+        elif isinstance(value, np.random.Generator):
+            bits = value.bit_generator
+            generators.append(partial(setattr, bits, "state", bits.state))
+    generators.append(partial(random.setstate, random.getstate()))
+    generators.append(partial(np.random.set_state, np.random.get_state()))  # noqa: NPY002
 
     def restore() -> None:
-        for container, contents in containers.values():
+        for put_back_state in generators:
+            put_back_state()
+        for container, contents in containers:
             refill(container, contents)
         with torch.no_grad():
-            for tensor, numbers in tensors.values():
-                if not torch.equal(tensor, numbers):
-                    tensor.copy_(numbers)
+            for tensor, numbers, trained in tensors:
+                put_back(tensor, numbers, trained)
+        for array, values in arrays:
+            if array.shape != values.shape:
+                array.resize(values.shape, refcheck=False)
+            array[...] = values
 
     try:
         yield restore

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
@@ -43,16 +42,16 @@ def matrices(
     numbers: bool = False,
     signed: bool = False,
     one_scale: bool = False,
+    unit: str = "",
     height: float = 2.6,
 ) -> Picture:
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
     `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
-    colours; else they begin at the lowest value. Where all are True or False, no scale is shown.
+    colours; else they begin at the lowest value. `unit` says what the scale beside them measures.
     """
     arrays = {title: matrix(title, values) for title, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
-    truths = all(values.dtype in (torch.bool, np.bool_) for values in matrices.values())
     words = []
     with rc_context(STYLE):
         figure, axes = panels(1, len(arrays), height)
@@ -62,18 +61,15 @@ def matrices(
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
             dress(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
-            if truths:
-                rule(axis, array)
             if numbers:
                 write_numbers(axis, array, low, high, signed)
             least, most = limits(array, signed=False)
-            if truths:
-                said = dark_cells(array, rows, columns)
-            else:
-                said = f"values from {number(least)} to {number(most)}"
-            words.append(f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, {said}")
-        if not (numbers or truths):
-            figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02)
+            words.append(
+                f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
+                f"values from {number(least)} to {number(most)}"
+            )
+        if not numbers:
+            figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02, label=unit)
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
 
 
@@ -85,27 +81,6 @@ def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     low, high = float(finite.min()), float(finite.max())
     far = max(-low, high)
     return (-far, far) if signed else (low, high)
-
-
-def dark_cells(array: np.ndarray, rows: Labels, columns: Labels) -> str:
-    if not (rows and columns):
-        return f"{np.count_nonzero(array)} dark cells"
-    dark = []
-    for row, cells in zip(rows, array, strict=True):
-        if names := [name for name, cell in zip(columns, cells, strict=True) if cell]:
-            dark.append(f"{row} at {', '.join(names)}")
-    return f"dark are {'; '.join(dark) or 'none'}"
-
-
-def rule(axis: Axes, array: np.ndarray) -> None:
-    """Lines between the cells, and the columns' names above them, to be followed by eye."""
-    axis.xaxis.tick_top()
-    axis.tick_params(which="both", length=0)
-    for tick in axis.get_xticklabels():
-        tick.set_horizontalalignment("left" if tick.get_rotation() else "center")
-    for set_ticks, count in ((axis.set_yticks, array.shape[0]), (axis.set_xticks, array.shape[1])):
-        set_ticks(np.arange(count + 1) - 0.5, minor=True)
-    axis.grid(which="minor", color="#d9dee4", linewidth=0.6)
 
 
 def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from torch import Tensor
 
 from ..errors import invalid
-from .picture import COLOURS, DASHES, GREY, STYLE, Picture, number, panels
+from .picture import COLOURS, DASHES, GREY, INK, STYLE, Picture, number, panels
 
 
 def bars(
@@ -21,8 +21,11 @@ def bars(
     title: str = "",
     digits: int = 2,
     most: float | None = None,
+    mark: float | None = None,
 ) -> Picture:
-    """Bars from the left, a group for each name; each bar has its number beside it."""
+    """Bars from the left, a group for each name; each bar has its number beside it. `mark` draws
+    a line across all of them.
+    """
     words = []
     thick = 0.8 / max(1, len(series))
     with rc_context(STYLE):
@@ -43,6 +46,9 @@ def bars(
         axis.margins(x=0.12)
         if most is not None:
             axis.set_xlim(0, most)
+        if mark is not None:
+            axis.axvline(mark, color=INK, linestyle=":", linewidth=1.2)
+            words.append(f"a line stands at {mark:g}")
         axis.tick_params(axis="y", length=0)
         axis.spines[["top", "right"]].set_visible(False)
         if len(series) > 1:

@@ -101,9 +101,10 @@ def dress(
         slanted = max(map(len, columns)) > 2
         turn: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         axis.set_xticks(range(len(columns)), columns, **(turn if slanted else {}))
-    for tick in [*axis.get_xticklabels(), *axis.get_yticklabels()]:
-        if tick.get_text() == PAD:
-            tick.set_color(GREY)
+    for text in [axis.title, *axis.get_xticklabels(), *axis.get_yticklabels()]:
+        text.set_parse_math(False)  # a "$" in a sentence is a letter
+        if text.get_text() == PAD:
+            text.set_color(GREY)
 
 
 def number(value: float) -> str:

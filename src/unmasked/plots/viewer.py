@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -49,7 +50,7 @@ def attention_view(
     that the encoder and the decoder have read. It opens at cross-attention's `layer` and `head`.
     """
     check_type("maps", maps, AttentionMaps)
-    words = {"source": list(source_tokens), "target": list(target_tokens)}
+    words = {"source": written(source_tokens), "target": written(target_tokens)}
     data: dict[str, Any] = {"words": words, "maps": {}, "opens": [layer, head]}
     for name, number, of in (("layer", layer, len(maps.cross)), ("head", head, heads(maps))):
         if not 0 <= number < of:
@@ -63,13 +64,21 @@ def attention_view(
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     words_said = (
         f"Attention viewer: {len(maps.encoder)} layers in the encoder, {len(maps.decoder)} in the "
-        f"decoder, {heads(maps)} heads, source “{' '.join(source_tokens)}”, "
-        f"target “{' '.join(target_tokens)}”."
+        f"decoder, {heads(maps)} heads, source “{' '.join(words['source'])}”, "
+        f"target “{' '.join(words['target'])}”."
     )
     page = files("unmasked.plots").joinpath("viewer.html").read_text(encoding="utf-8")
-    page = page.replace("@ID@", hashlib.sha256(text.encode()).hexdigest()[:8])
-    page = page.replace("@WORDS@", html.escape(words_said)).replace("@DATA@", text)
+    name = hashlib.sha256(text.encode()).hexdigest()[:8]
+    parts = {"@ID@": name, "@WORDS@": html.escape(words_said), "@DATA@": text}
+    page = re.sub(
+        "@(ID|WORDS|DATA)@", lambda found: parts[found[0]], page
+    )  # at once: in none again
     return View(page, words_said)
+
+
+def written(tokens: Sequence[str]) -> list[str]:
+    """As UTF-8 can write them: what is no letter becomes a question mark."""
+    return [token.encode(errors="replace").decode() for token in tokens]
 
 
 def heads(maps: AttentionMaps) -> int:

@@ -81,7 +81,7 @@ def newest(folder: Path) -> Checkpoint | None:
 def read(path: Path) -> Checkpoint:
     try:
         kept = json.loads((path / STATE).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (FileNotFoundError, ValueError, RecursionError) as error:
         raise damaged(path, f"{STATE}: {error}") from None
     form = kept.get("format") if isinstance(kept, dict) else kept
     if form != FORMAT:
@@ -89,12 +89,15 @@ def read(path: Path) -> Checkpoint:
         raise invalid(str(path), repr(FORMAT), repr(form), fix)
     if kept.pop("sum", None) != seal(kept):
         raise damaged(path, f"{STATE} with another sum")
-    for name, expected in kept["sums"].items():
+    sums = kept.get("sums")
+    if not isinstance(sums, dict) or not isinstance(kept.get("state"), dict):
+        raise damaged(path, f"{STATE} without sums or a state")
+    for name, expected in sums.items():
         if not (path / name).is_file():
             raise damaged(path, f"no {name}")
         if digest(path / name) != expected:
             raise damaged(path, f"{name} with another sum")
-    tensors = {Path(name).stem: read_tensors(path / name) for name in kept["sums"]}
+    tensors = {Path(name).stem: read_tensors(path / name) for name in sums}
     return Checkpoint(path, kept["state"], tensors)
 
 

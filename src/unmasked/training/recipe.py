@@ -54,7 +54,7 @@ class Recipe:
         if self.rate is not None:
             check_number("rate", self.rate, 0.0, 1.0, "0.003 is a good first try")
         if self.clip is not None:
-            check_number("clip", self.clip, 1e-9, math.inf, "None does not clip")
+            check_number("clip", self.clip, 1e-9, 1e9, "None does not clip")
         if self.average is not None:
             check_probability("average", self.average)
         if self.schedule == "trapezoid" and self.rate is None:

@@ -31,6 +31,7 @@ from ..storage import set_tensors, tensors_of
 from ..transformer import Transformer
 from . import checkpoint
 from .history import History, Row, tensorboard
+from .lock import held
 from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
@@ -65,7 +66,11 @@ def train(
     check_at_least("every", every, 1)
     check_at_least("checkpoint_every", checkpoint_every, 1)
     gpus = list(range(torch.cuda.device_count()))
-    with processes(device) as group, torch.random.fork_rng(gpus):
+    with (
+        processes(device) as group,
+        torch.random.fork_rng(gpus),
+        held(Path(folder)) if folder is not None and group.first else nullcontext(),
+    ):
         trainer = Trainer(model.to(group.device), corpus, recipe, group)
         if folder is not None:
             trainer.begin(Path(folder), resume)
@@ -97,6 +102,7 @@ class Trainer:
         if recipe.both_ways and not corpus.joint:
             fix = "make the corpus with one vocabulary for both: Corpus.of(words, words, pairs)"
             raise invalid("both_ways", "0 for two vocabularies", recipe.both_ways, fix)
+        check_lengths(model, corpus)
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.step, self.cursor, self.history = 0, Cursor(), History()
         self.recent: list[Tensor] = []  # what the last updates measured, not yet looked at
@@ -264,6 +270,19 @@ class Trainer:
         self.history, self.began = History(state["history"]), self.began - state["seconds"]
         self.taken = state["taken"]
         self.stream = self.corpus.stream(self.recipe.tokens, self.recipe.seed, self.cursor)
+
+
+def check_lengths(model: Transformer, corpus: AnyCorpus) -> None:
+    """Whether learned positions reach to the end of every sentence; of a stream nobody knows."""
+    if model.config.positions != "learned" or not isinstance(corpus, Corpus):
+        return
+    pairs = zip(corpus.source, corpus.target, strict=True)
+    needed = [max(len(source), len(target) - 1) for source, target in pairs]
+    longest = max(range(len(needed)), key=lambda number: needed[number])
+    if needed[longest] > model.config.max_len:
+        expected = f"at least the {needed[longest]} tokens of sentence pair {longest + 1}"
+        fix = "raise it, leave long sentences out, or use positions='sinusoidal'"
+        raise invalid("max_len", expected, model.config.max_len, fix)
 
 
 class LossOf(nn.Module):

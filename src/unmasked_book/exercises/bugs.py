@@ -118,7 +118,7 @@ EXAMINED = (
     "NoCrossAttention",
     "CrossAttentionThatReadsTheTarget",
     "SourcePaddingIsSeenByTheEncoder",
-    "SourcePaddingIsSeenAcross",
+    "SourcePaddingIsSeenInCrossAttention",
     "ASummaryOfTheWholeTarget",
 )
 

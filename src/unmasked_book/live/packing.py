@@ -16,8 +16,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from unmasked.data.vocabulary import SPECIAL_PIECES, Subwords
+from unmasked.folder import CONFIG, weights_file
 from unmasked.storage import read_tensors
-from unmasked.translator import CONFIG, Translator, weights_file
+from unmasked.translator import Translator
 
 LEVELS = 127
 

@@ -12,8 +12,9 @@ from unmasked.data import sources
 from unmasked.data.sources import directed, load_data
 from unmasked.data.vocabulary import Subwords
 from unmasked.evaluation import bleu
+from unmasked.folder import CONFIG, files_of, weights_file
 from unmasked.storage import read_tensors
-from unmasked.translator import CONFIG, MODELS, Translator, files_of, weights_file
+from unmasked.translator import MODELS, Translator
 from unmasked_book.captions import CAPTIONS
 
 PAIRS = [(caption.german, caption.english) for caption in CAPTIONS]
@@ -63,11 +64,11 @@ def test_subwords_are_learnt_from_the_training_set_alone():
     assert data.source.to_json() == Subwords.of(text, 200).to_json()
 
 
-def test_two_languages_must_be_those_of_the_data():
-    with pytest.raises(
-        ValueError, match=r"^source and target: .*, got en and en; choose de and en"
-    ):
-        load_data("multi30k", source="en", target="en", vocabulary=200)
+@pytest.mark.parametrize(("source", "said"), [("en", "en and en"), (["de"], r"\['de'\] and en")])
+def test_two_languages_must_be_those_of_the_data_before_it_is_downloaded(monkeypatch, source, said):
+    monkeypatch.setattr("unmasked.data.sources.multi30k", None)
+    with pytest.raises(ValueError, match=rf"^source and target: .*, got {said}; choose de and en"):
+        load_data("multi30k", source=source, target="en", vocabulary=200)
 
 
 def test_a_training_notes_its_validation_loss(tmp_path, call):

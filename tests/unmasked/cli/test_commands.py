@@ -21,10 +21,11 @@ from unmasked import Transformer, TransformerConfig, __version__
 from unmasked.cli import COMMANDS, evaluate, info, main, options, train, translate
 from unmasked.data.sources import phrasebook_test
 from unmasked.data.vocabulary import Words
+from unmasked.folder import CONFIG, weights_file
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer
-from unmasked.translator import CONFIG, Translator, weights_file
+from unmasked.translator import Translator
 
 TINY = """
 [data]
@@ -319,7 +320,7 @@ def test_two_processes_train_what_one_does_and_only_the_first_writes(recipe, run
     assert one[0] == two[0] == ["step", "loss", "norm", "rate", "seconds"]
     for a, b in zip(one[1:], two[1:], strict=True):
         assert [float(x) for x in a[:4]] == pytest.approx([float(x) for x in b[:4]], rel=1e-5)
-    assert len(list((tmp_path / "two" / "checkpoints").iterdir())) == 1
+    assert len(list((tmp_path / "two" / "checkpoints").glob("step-*"))) == 1
     assert Translator.load(tmp_path / "two").about["recipe"]["training"]["steps"] == 10
 
 
@@ -519,6 +520,10 @@ def test_a_file_that_some_editors_write_is_read_and_one_that_is_not_there_is_ref
         (["--set", "model.heads=5"], "[model]: expected keys of TransformerConfig, got heads; "),
         (["--set", "training.steps=many"], "steps: expected a whole number of at least 1, got 'ma"),
         (["--set", "model.n_heads=3"], "n_heads: expected a divisor of d_model=8, got 3; "),
+        (["--set", f"model.d_model={10**30}"], "[model]: expected sizes that memory has room for"),
+        (["--set", f"training.rate=1{400 * '0'}"], "rate: expected a number from 0 to 1, got 1000"),
+        (["--set", "training.clip=inf"], "clip: expected a number from 1e-09 to 1e+09, got inf"),
+        (["--set", f"training.rate={5000 * '['}"], "rate: expected a number from 0 to 1, got '[["),
         (["--set", "training.tokens=2"], "max_tokens: expected room for the longest sentence"),
         (["--every", "0"], "--every: expected a whole number of at least 1, got 0; "),
         (["--checkpoint-every", "-1"], "--checkpoint-every: expected a whole number of at least 1"),
@@ -689,6 +694,66 @@ def test_text_is_utf_8_whatever_the_locale_says(run):
     assert found.stdout == b""
     assert f"got '{text}'; write in lower case" in found.stderr.decode("utf-8")
     assert found.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("stdin", [True, False])
+def test_bytes_that_are_no_text_are_said_with_the_sentence(run, stdin):
+    word = known_words(run)[0].encode()
+    call = [sys.executable, "-m", "unmasked", "translate", "--model", str(run)]
+    given = [] if stdin else [word, word + b" \xff"]
+    piped = {"input": b"\xff\n"} if stdin else {}
+    found = subprocess.run([*call, *given], capture_output=True, env=ENVIRONMENT, **piped)
+    error = found.stderr.decode()
+    assert (found.returncode, found.stdout, error.count("\n")) == (1, b"", 1)
+    wanted = "standard input: expected UTF-8" if stdin else "sentence 2: expected text in Unicode"
+    assert wanted in error
+
+
+def test_a_sentence_on_the_command_line_is_utf_8_whatever_the_locale_says(run):
+    changes = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    found = module("translate", "--model", run, "schläft", **changes)
+    assert "Traceback" not in found.stderr.decode()
+    assert found.returncode == 0 or "got 'schläft'; write in lower case" in found.stderr.decode()
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_stream_is_no_traceback(run, closed):
+    words = f"translate --model {shlex.quote(str(run))} {known_words(run)[0]}"
+    close = f"{closed}{'<' if closed == 0 else '>'}&-"
+    line = f"{shlex.quote(sys.executable)} -m unmasked {words} {close}"
+    found = subprocess.run(line, shell=True, capture_output=True, env=ENVIRONMENT, timeout=100)
+    assert b"Traceback" not in found.stderr
+    if closed == 1:
+        assert found.returncode == 1
+        assert b"standard output is closed" in found.stderr
+    else:
+        assert found.returncode == 0
+        assert found.stdout.count(b"\n") == 1
+
+
+def test_what_is_translated_is_printed_while_the_rest_is_still_to_come(command, run, monkeypatch):
+    monkeypatch.setattr(translate, "AT_ONCE", 2)
+    words, printed = known_words(run, 5), []
+    whole = command("translate", "--model", run, *words)
+    real = Translator.translate
+
+    def stopped(self, some, **options):
+        printed.append(list(some))
+        if len(printed) == 3:
+            raise KeyboardInterrupt
+        return real(self, some, **options)
+
+    monkeypatch.setattr(Translator, "translate", stopped)
+    found = command("translate", "--model", run, *words)
+    assert printed == [words[:2], words[2:4], words[4:]]
+    assert (found.status, found.out.splitlines()) == (130, whole.out.splitlines()[:4])
+
+
+def test_a_mistake_in_the_last_line_is_said_before_any_work(command, run, monkeypatch):
+    monkeypatch.setattr(translate, "AT_ONCE", 1)
+    found = command("translate", "--model", run, *known_words(run), "xyz")
+    assert (found.status, found.out) == (1, "")
+    assert "sentence 4: expected one of the" in found.err
 
 
 def test_the_package_can_be_run(monkeypatch, capsys):

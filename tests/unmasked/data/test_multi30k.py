@@ -169,6 +169,26 @@ def test_a_file_that_is_missing_or_damaged(tmp_path, monkeypatch, name, content,
 
 
 @pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder", "large"])
+def test_what_has_no_end_is_not_read(tmp_path, monkeypatch, kind):
+    file = fill(tmp_path) / "tiny.de.gz"
+    file.unlink()
+    if kind == "device":
+        file.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.write_bytes(bytes(module.MOST + 1))
+    monkeypatch.setenv("UNMASKED_DATA", str(tmp_path))
+    with pytest.raises(
+        ValueError, match=r"expected (a file|at most [\d,]+ bytes), got (a f|16,777,217)"
+    ):
+        multi30k("tiny")
+
+
+@pytest.mark.usefixtures("offline")
 def test_the_sum_is_checked_on_every_use(tmp_path, monkeypatch):
     monkeypatch.setenv("UNMASKED_DATA", str(fill(tmp_path)))
     assert multi30k("tiny") == PAIRS
@@ -294,6 +314,17 @@ def test_a_server_without_the_file_is_said_and_nothing_is_left(server, cache, gi
     assert files(cache) == {}
     server.given = FILES
     assert multi30k("tiny") == PAIRS
+
+
+@pytest.mark.parametrize(("most", "longest"), [(100, 600.0), (1 << 24, -1.0)])
+def test_a_server_that_sends_without_end_or_drips_is_left(
+    server, cache, monkeypatch, most, longest
+):
+    monkeypatch.setattr(module, "MOST", most)
+    monkeypatch.setattr(module, "LONGEST", longest)
+    server.given = {"tiny.de.gz": bytes(5000)}
+    no_download(f"more than {most:,} bytes or {longest:.0f} seconds")
+    assert files(cache) == {}
 
 
 def test_a_server_that_is_not_there_is_said_and_the_cache_is_enough_without_one(cache, monkeypatch):

@@ -7,6 +7,7 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from unmasked.config import BOS, EOS, PADDING
 from unmasked.data.vocabulary import SPECIAL_PIECES, UNKNOWN, Subwords, Words, same_words
@@ -163,7 +164,7 @@ def test_the_same_text_gives_the_same_subwords_and_their_file_gives_them_again()
 
 @pytest.mark.parametrize("text", ["", "{}", "a tokenizer", json.dumps({"model": 3})])
 def test_what_is_no_tokenizer_is_refused(text):
-    with pytest.raises(ValueError, match=r"^tokenizer: expected a tokenizer\.json, got .*; fetch"):
+    with pytest.raises(ValueError, match=r"^tokenizer: expected a tokenizer\.json .*; fetch"):
         Subwords.from_json(text)
 
 
@@ -172,8 +173,75 @@ def test_a_tokenizer_with_other_special_tokens_is_refused():
     other["added_tokens"][0]["content"] = "[PAD]"
     vocabulary = other["model"]["vocab"]
     other["model"]["vocab"] = {"[PAD]" if k == "<pad>" else k: v for k, v in vocabulary.items()}
-    with pytest.raises(ValueError, match=r"<pad> <bos> <eos> <unk> first, got \['\[PAD\]', "):
+    with pytest.raises(ValueError, match="got another added_tokens; fetch"):
         Subwords.from_json(json.dumps(other))
+    with pytest.raises(ValueError, match=r"<pad> <bos> <eos> <unk> first, got \['\[PAD\]', "):
+        Subwords(Tokenizer.from_str(json.dumps(other)))
+
+
+REPLACE = {"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"}
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}),
+        ("normalizer", {"type": "Sequence", "normalizers": [REPLACE] * 9}),
+        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
+        ("normalizer", None),
+        ("padding", {"strategy": {"Fixed": 10**9}, "direction": "Right", "pad_to_multiple_of": None,
+                     "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>"}),
+        ("truncation", {"direction": "Right", "max_length": 3, "strategy": "LongestFirst",
+                        "stride": 0}),
+        ("post_processor", {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
+                            "use_regex": True}),
+        ("model.dropout", 0.5),
+        ("model.continuing_subword_prefix", "x" * 100),
+        ("model", [1]),
+    ],
+)  # fmt: skip
+def test_a_tokenizer_with_steps_of_its_own_is_refused(part, value):
+    """Some never end, some take all memory, some abort Python, some change words unsaid."""
+    other = json.loads(SMALL.to_json())
+    where, _, name = part.rpartition(".")
+    (other[where] if where else other)[name] = value
+    with pytest.raises(
+        ValueError, match=f"got another {part}; fetch" if where else f"got another {part}"
+    ):
+        Subwords.from_json(json.dumps(other))
+
+
+def test_pieces_must_be_numbered_from_zero():
+    for number in (50_000, -1, 4):
+        other = json.loads(SMALL.to_json())
+        other["model"]["vocab"][SMALL.words[-1]] = number
+        with pytest.raises(ValueError, match=r"got another model\.vocab"):
+            Subwords.from_json(json.dumps(other))
+
+
+def test_what_is_checked_is_what_is_read():
+    """Of two parts of one name, one reader takes the first and another the last."""
+    text = SMALL.to_json().strip()
+    twice = '{"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},' + text[1:]
+    assert Subwords.from_json(twice).to_json() == SMALL.to_json()
+
+
+@pytest.mark.parametrize("words", [[1, 2, 3], [["a"]], ["<pad>", "<bos>", "<eos>", 5]])
+def test_words_are_texts(words):
+    with pytest.raises(ValueError, match=r"words: expected <pad> <bos> <eos>, then each word once"):
+        Words(words)
+
+
+def test_a_file_of_an_older_version_of_the_library_is_read():
+    other = json.loads(SMALL.to_json())
+    del other["model"]["ignore_merges"]
+    assert Subwords.from_json(json.dumps(other)).to_json() == SMALL.to_json()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"model": ' * 5000])
+def test_nesting_without_end_is_refused(text):
+    with pytest.raises(ValueError, match=r"as Subwords\.of makes it, got "):
+        Subwords.from_json(text)
 
 
 def test_subwords_need_room():

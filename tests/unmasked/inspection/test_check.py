@@ -4,10 +4,13 @@
 
 import copy
 import math
+import random
 import re
 import warnings
+from collections import deque
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -528,7 +531,7 @@ SEEN = {
     ),
     ("PositionsThatGoByPairs", "order"): r"source\[0\] and source\[1\] change places$",
     ("NoPositionsInTheDecoder", "order"): r"the decoder has no positions$",
-    ("SourcePaddingIsSeenAcross", "padding"): r"behind the source, output\[0\] moves by [\d.]+$",
+    ("SourcePaddingIsSeenInCrossAttention", "padding"): r"behind the source, output\[0\] moves by",
     ("NothingToLookAtForPadding", "padding"): r"behind the target, output\[0\] is not finite$",
     ("DivisionByZero", "padding"): r"^outputs at the target's own padding are not finite$",
     ("OneSentencesPaddingForAll", "padding"): r"than 4 and 5 words, output\[3\] moves by [\d.]+$",
@@ -602,7 +605,7 @@ def test_what_fails_with_gradients_only_is_told_where_they_are_asked_for():
 
 def test_half_precision_still_finds_what_can_be_found():
     """The order of words is lost to it, unless nothing at all moves."""
-    for name in ("NoCausalMask", "NoCrossAttention", "SourcePaddingIsSeenAcross"):
+    for name in ("NoCausalMask", "NoCrossAttention", "SourcePaddingIsSeenInCrossAttention"):
         make, expected, options = FAULTY[name]
         assert set(faults(make().bfloat16(), **options)) == expected
     model = Transformer(small_config(n_layers=1))
@@ -946,8 +949,8 @@ FAULT  gradient    every parameter gets a gradient
        look for .detach(), torch.no_grad(), .item(), or a layer that forward does not call
 FAULT  registered  PyTorch knows every layer and every tensor
        not registered, or trained and no parameter: table
-       use nn.ModuleList or nn.ModuleDict for layers, nn.Parameter for what is trained, \
-register_buffer for tables: else optimiser, state_dict and .to(device) pass them by
+       use nn.ModuleList or nn.ModuleDict for layers, nn.Parameter for what is trained,
+         register_buffer for tables: else optimiser, state_dict and .to(device) pass them by
 ok     tied        what should be one matrix is one
 -      cached      no step was given
 8 passed, 2 faults, 1 not offered"""
@@ -960,11 +963,12 @@ ok     tied        what should be one matrix is one
 
 def test_a_model_that_does_not_run_is_asked_no_more():
     report = variant("ANameThatIsNotThere")
-    assert str(report).splitlines()[:4] == [
+    assert str(report).splitlines()[:5] == [
         "FAULT  runs        every output is a row of numbers, one for each word",
         "       AttributeError: 'ANameThatIsNotThere' object has no attribute 'bias'",
         "       it was given integers of shape [11, 7] and [11, 5]; "
-        "pass forward=… if the model is to be called in another way",
+        "pass forward=… if the model is to",
+        "         be called in another way",
         "-      repeats     the model does not run",
     ]
     assert repr(report) == "Report(0 passed, 1 fault, 10 not offered)"
@@ -1142,6 +1146,70 @@ def test_a_model_can_be_restored_again_and_again():
             assert model.table.any()
             assert not hasattr(model, "extra")
             assert len(model.encoder) == 2
+
+
+class Diary:
+    def __init__(self):
+        self.count, self.pages = 0, deque([1], maxlen=5)
+
+
+class Keeper(Healthy):
+    """Writes into whatever it holds, each time it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1))
+        self.counts, self.last, self.diary = np.zeros(3), deque(maxlen=2), Diary()
+        self.own = torch.Generator().manual_seed(3)
+        self.fixed, self.hidden = np.broadcast_to(np.arange(3.0), (2, 3)), [nn.Linear(1, 1)]
+        self.dice, self.bits = random.Random(1), np.random.default_rng(1)
+        self.grows = np.zeros(2)
+
+    def forward(self, source, target):
+        self.seen.data = torch.ones(len(self.seen) + 1)
+        self.counts += 1
+        self.last.append(source)
+        self.diary.count += 1
+        self.diary.pages.append(2)
+        self.output.bias.requires_grad_(False)
+        random.random()
+        np.random.rand()  # noqa: NPY002
+        torch.rand(1, generator=self.own)
+        self.dice.random()
+        self.bits.random()
+        self.grows.resize(len(self.grows) + 1, refcheck=False)
+        self.hidden[0].weight.data.zero_()
+        return super().forward(source, target)
+
+
+@pytest.mark.parametrize("odd", [lambda x: x.to_sparse(), lambda x: x.to(torch.float8_e4m3fn)])
+def test_numbers_that_few_operations_take_are_said_to_be_so(odd):
+    found = faults(Healthy(), **VOCABULARIES, forward=lambda model, *words: odd(model(*words)))
+    assert set(found) == {"runs"}
+    assert "which few operations take" in found["runs"].what
+
+
+def test_whatever_a_model_writes_into_is_put_back():
+    model = Keeper()
+    seen, diary, own = model.seen, model.diary, model.own.get_state()
+    hidden, odd = model.hidden[0].weight.clone(), model.dice.getstate()
+    bits = model.bits.bit_generator.state
+    dice = random.getstate()[1], np.random.get_state()[1].tolist()  # noqa: NPY002
+    report = check(model, **VOCABULARIES, quiet=True)
+    assert report["runs"].verdict == "passed"
+    assert model.seen is seen
+    assert seen.tolist() == [0.0]
+    assert model.counts.tolist() == [0.0] * 3
+    assert list(model.last) == []
+    assert model.diary is diary
+    assert (diary.count, list(diary.pages), diary.pages.maxlen) == (0, [1], 5)
+    assert model.output.bias.requires_grad
+    assert torch.equal(model.own.get_state(), own)
+    assert torch.equal(model.hidden[0].weight, hidden)
+    assert (model.dice.getstate(), model.bits.bit_generator.state) == (odd, bits)
+    assert model.grows.tolist() == [0.0, 0.0]
+    assert dice[0] == random.getstate()[1]
+    assert dice[1] == np.random.get_state()[1].tolist()  # noqa: NPY002
 
 
 def test_each_question_begins_with_the_same_random_numbers():

@@ -29,17 +29,9 @@ def test_matrices_share_a_scale_or_show_their_numbers():
     assert [text.get_text() for text in numbered.axes[0].texts] == ["0.00", "1.00"]
 
 
-def test_true_and_false_need_no_scale():
-    picture = plots.matrices({"faults": torch.tensor([[True, False, True]])})
-    assert len(picture.figure.axes) == 1
-    assert picture.words == "Heat map. faults: 1 rows by 3 columns, 2 dark cells."
-    truths = torch.tensor([[True, False], [False, False], [True, True]])
-    picture = plots.matrices({"faults": truths}, ["one", "two", "three"], ["a", "b"])
-    assert picture.words.endswith("3 rows by 2 columns, dark are one at a; three at a, b.")
-    picture = plots.matrices({"faults": ~truths[2:]}, ["three"], ["a", "b"])
-    assert picture.words.endswith("dark are none.")
-    top = picture.figure.axes[0].xaxis
-    assert (top.get_ticks_position(), len(top.get_ticklocs(minor=True))) == ("top", 3)
+def test_a_scale_says_what_it_measures():
+    [_, scale] = plots.matrices({"": torch.eye(2)}, unit="metres").figure.axes
+    assert scale.get_ylabel() == "metres"
 
 
 def test_one_scale_can_serve_matrices_with_numbers():
@@ -226,3 +218,10 @@ def test_maps_of_the_same_tokens_are_named_once():
     for axis, (left, bottom) in zip(axes, ((1, 0), (0, 0), (1, 1), (0, 1)), strict=True):
         shown = axis.yaxis.get_tick_params(), axis.xaxis.get_tick_params()
         assert (shown[0].get("labelleft"), shown[1].get("labelbottom")) == (left, bottom)
+
+
+def test_a_dollar_is_a_letter():
+    words = ["$x_$", "$"]
+    picture = plots.attention_maps({"$h_1$": torch.eye(2)}, words, words)
+    assert picture._repr_png_()
+    assert [t.get_text() for t in picture.figure.axes[0].get_yticklabels()] == words

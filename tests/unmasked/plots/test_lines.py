@@ -60,7 +60,7 @@ def test_curves_count_from_zero_without_x():
 
 def test_bars_stand_in_groups_with_their_numbers():
     series = {"before": [0.25, 0.5], "after": [0.75, 1.0]}
-    picture = plots.bars(series, ["one", "two"], xlabel="share", title="Shares", most=1.5)
+    picture = plots.bars(series, ["one", "two"], xlabel="share", title="Shares", most=1.5, mark=1)
     [axis] = picture.figure.axes
     assert [patch.get_width() for patch in axis.patches] == [0.25, 0.5, 0.75, 1.0]
     middles = [patch.get_y() + patch.get_height() / 2 for patch in axis.patches]
@@ -68,7 +68,9 @@ def test_bars_stand_in_groups_with_their_numbers():
     assert [text.get_text() for text in axis.texts] == ["0.25", "0.50", "0.75", "1.00"]
     assert axis.get_xlim() == (0, 1.5)
     assert axis.yaxis_inverted()
-    assert "before: one 0.25, two 0.50; after: one 0.75, two 1.00" in picture.words
+    assert axis.lines[0].get_xdata() == [1, 1]
+    assert "one 0.75, two 1.00; a line stands at 1." in picture.words
+    assert "before: one 0.25, two 0.50; after: one 0.75" in picture.words
     assert len(picture.figure.legends) == 1
 
 
@@ -83,3 +85,10 @@ def test_one_series_needs_no_legend_and_a_missing_bar_is_refused():
 def test_lines_of_another_length_are_refused():
     with pytest.raises(ValueError, match="a: expected 1 values, got shape"):
         plots.curves({"a": [1, 2]}, x=[1], xlabel="", ylabel="")
+
+
+def test_powers_of_ten_are_written_as_powers():
+    picture = plots.curves({"a": [1, 10, 1e4]}, xlabel="", ylabel="", log_y=True)
+    assert picture._repr_png_()
+    labels = picture.figure.axes[0].get_yticklabels()
+    assert any("$" in label.get_text() and label.get_parse_math() for label in labels)

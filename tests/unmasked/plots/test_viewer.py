@@ -68,6 +68,15 @@ def test_words_cannot_end_the_script_or_make_markup():
     assert data["words"]["source"][:3] == nasty[:3]
 
 
+def test_words_are_never_taken_for_a_place_in_the_page():
+    odd = ["@DATA@", "@ID@", "a\udcffb", "$x_$"]
+    view = attention_view(maps(), odd, words(5, "t"))
+    data = json.loads(re.search(r'"application/json">(.*?)</script>', view.page)[1])
+    assert data["words"]["source"] == ["@DATA@", "@ID@", "a?b", "$x_$"]
+    assert "source “@DATA@ @ID@ a?b $x_$”" in view.words
+    assert view.page.encode().count(b"@DATA@") == 2  # in the data, and in what is said
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

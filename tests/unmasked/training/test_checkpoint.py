@@ -20,6 +20,7 @@ from helpers import same_tensors
 from unmasked.data.corpus import Corpus
 from unmasked.storage import tensors_of
 from unmasked.training import checkpoint
+from unmasked.training.lock import LOCK
 from unmasked.training.recipe import Recipe
 
 CRASHES = Path(__file__).with_name("crashes.py")
@@ -38,6 +39,11 @@ class Stopping(Corpus):
             raise KeyboardInterrupt
         self.left -= 1
         return super().batch(numbers, back)
+
+
+def listed(folder):
+    """But for the lock, which stays where it was made."""
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
 
 
 def whole(recipe=RECIPE):
@@ -109,7 +115,7 @@ def test_a_finished_training_is_resumed_without_a_step(tmp_path):
     history = quiet(again, folder=tmp_path, resume=True)
     assert same_tensors(tensors_of(model), tensors_of(again))
     assert history.rows == first.rows
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000012"]
+    assert listed(tmp_path) == ["step-00000012"]
 
 
 def test_the_optimiser_does_not_live_in_a_file_that_will_be_deleted(folder):
@@ -125,7 +131,7 @@ def test_the_optimiser_does_not_live_in_a_file_that_will_be_deleted(folder):
 
 
 def test_what_is_kept(folder):
-    assert sorted(path.name for path in folder.iterdir()) == ["step-00000004", "step-00000008"]
+    assert listed(folder) == ["step-00000004", "step-00000008"]
     newest = folder / "step-00000008"
     names = ["average.safetensors", "optimizer.safetensors", "state.json", "weights.safetensors"]
     assert sorted(path.name for path in newest.iterdir()) == names
@@ -145,7 +151,7 @@ def test_foreign_things_beside_them_are_neither_read_nor_deleted(folder):
     (folder / "step-x").mkdir()
     (folder / ".unfinished-step-00000099").mkdir()
     quiet(small(), folder=folder, resume=True, checkpoint_every=1)
-    assert sorted(path.name for path in folder.iterdir()) == [
+    assert listed(folder) == [
         "step-00000004-good", "step-00000011", "step-00000012", "step-00000099", "step-x",
     ]  # fmt: skip
 
@@ -350,7 +356,7 @@ def test_no_room_at_any_moment(folder, monkeypatch, where):
 
 
 def still_good(folder):
-    assert sorted(path.name for path in folder.iterdir()) == ["step-00000004", "step-00000008"]
+    assert listed(folder) == ["step-00000004", "step-00000008"]
     model = small()
     quiet(model, folder=folder, resume=True)
     assert same_tensors(tensors_of(model), whole()[1])
@@ -360,7 +366,7 @@ def test_no_room_for_the_first_one(tmp_path, limit):
     limit(100)
     with pytest.raises(OSError, match=r"at step 1 could .*; there is none before it; make room"):
         quiet(small(), folder=tmp_path / "new", checkpoint_every=1)
-    assert list((tmp_path / "new").iterdir()) == []
+    assert listed(tmp_path / "new") == []
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_the_first_step(tmp_path):

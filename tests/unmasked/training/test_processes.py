@@ -53,7 +53,7 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     through = read_tensors(tmp_path / "through0.safetensors")
     for name in ("resumed0", "resumed1", "resumed2", "through2"):
         assert same_tensors(read_tensors(tmp_path / f"{name}.safetensors"), through)
-    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").glob("step-*"))
     assert kept == ["step-00000009", "step-00000012"]
 
 

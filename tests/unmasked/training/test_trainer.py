@@ -1,6 +1,7 @@
 """The training engine: recipe, schedules, updates, averages, and the loop around them."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from small_training import RECIPE, quiet, small, small_corpus
 
 from helpers import difference, same_tensors
+from unmasked import Transformer
 from unmasked.config import BOS, EOS
 from unmasked.data.corpus import Corpus
 from unmasked.data.streaming import StreamedCorpus
@@ -16,6 +18,7 @@ from unmasked.evaluation import mean_cross_entropy
 from unmasked.loss import smoothed_cross_entropy, translation_loss
 from unmasked.storage import tensors_of
 from unmasked.training import checkpoint, trainer
+from unmasked.training.lock import LOCK
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.training.trainer import Trainer, train
@@ -64,7 +67,7 @@ def furthest(a, b):
         ({"both_ways": -0.1}, "both_ways: expected a number from 0 to 1, got -0.1; it is a share"),
         ({"rate": math.nan}, "rate: expected a number from 0 to 1, got nan; 0.003 is a good"),
         ({"rate": None}, "rate: expected a number for the trapezoid, got None; None is the paper"),
-        ({"clip": 0.0}, "clip: expected 1e-09 or more, got 0.0; None does not clip"),
+        ({"clip": 0.0}, "clip: expected a number from 1e-09 to 1e.09, got 0.0; None does not clip"),
         ({"average": 1.0}, "average: expected a probability"),
     ],
 )
@@ -483,7 +486,7 @@ def test_also_when_it_is_interrupted(step, tmp_path, capsys):
     assert torch.equal(torch.random.get_rng_state(), state)
     assert not any(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert capsys.readouterr() == ("", "")
 
 
@@ -570,6 +573,20 @@ def test_a_corpus_whose_sentence_does_not_fit_is_refused():
     long = Corpus([[3] * 70 + [EOS]], [[BOS, *[3] * 70, EOS]])
     with pytest.raises(ValueError, match="max_tokens: expected room for the longest sentence, 72"):
         quiet(small(), corpus=long)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_sentence_beyond_learned_positions_is_named_before_the_first_step(side, tmp_path):
+    rows = {"source": [[5, EOS]] * 4, "target": [[BOS, 5, EOS]] * 4}
+    rows[side][2] = [BOS] * (side == "target") + [3] * 12 + [EOS]
+    corpus, learned = Corpus(**rows), {"positions": "learned", "max_len": 12}
+    model = Transformer(replace(small().config, **learned))
+    message = r"max_len: expected at least the 13 tokens of sentence pair 3, got 12; raise it"
+    with pytest.raises(ValueError, match=message):
+        quiet(model, corpus=corpus, folder=tmp_path)
+    assert checkpoint.checkpoints(tmp_path) == []
+    longer = Transformer(replace(small().config, positions="learned", max_len=13))
+    assert quiet(longer, replace(RECIPE, steps=2), corpus)["loss"]
 
 
 def test_one_sentence_is_enough():

@@ -1,0 +1,48 @@
+"""What `unmasked.check` found in several models: a row each, a column for each property."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.patches import Patch, Rectangle
+
+from ..errors import check_choice
+from ..inspection.report import CLAIMS
+from .picture import GREY, STYLE, Picture, panels
+
+FAULT, DESIGN, HEALTHY, UNASKED = "fault", "by design", "passed", "not asked"
+FILL = {FAULT: "#14639c", DESIGN: "#f3cf94", HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
+HATCH = {FAULT: "", DESIGN: "////", HEALTHY: "", UNASKED: ""}
+MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
+
+
+def findings(verdicts: Mapping[str, Mapping[str, str]]) -> Picture:
+    """For each model, verdicts by property, as in `report.verdicts`; what is missing was not asked.
+
+    A note counts as passed. A fault that its makers document may be called "by design".
+    """
+    words, met = [], set()
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 1.3 + 0.165 * len(verdicts))
+        for y, (name, given) in enumerate(verdicts.items()):
+            kinds = [MEANS.get(v, v) for v in (given.get(claim, UNASKED) for claim in CLAIMS)]
+            for kind in kinds:
+                check_choice(name, kind, tuple(FILL))
+            met.update(kinds)
+            for x, kind in enumerate(kinds):
+                corner, fill, hatch = (x - 0.5, y - 0.5), FILL[kind], HATCH[kind]
+                axis.add_patch(Rectangle(corner, 1, 1, fc=fill, hatch=hatch, ec="#b4bcc6", lw=0.5))
+            faults = [claim for claim, kind in zip(CLAIMS, kinds, strict=True) if kind == FAULT]
+            words.append(f"{name}: {', '.join(faults) or 'none'}")
+        axis.set(xlim=(-0.5, len(CLAIMS) - 0.5), ylim=(len(verdicts) - 0.5, -0.5))
+        axis.set_yticks(np.arange(len(verdicts)), verdicts)
+        axis.set_xticks(np.arange(len(CLAIMS)), CLAIMS, rotation=90)
+        axis.xaxis.tick_top()
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        shown = [kind for kind in FILL if kind in met]
+        handles = [Patch(fc=FILL[k], hatch=HATCH[k], ec=GREY, label=k) for k in shown]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return Picture(figure, f"Faults that were found, by model. {'; '.join(words)}.")
