@@ -21,8 +21,9 @@ import unmasked
 from helpers import DEVICES, MODELS, small_config, small_model
 from unmasked import Transformer, check
 from unmasked.inspection.probe import Probe, Scale, Words, apart, can_be_said
+from unmasked.inspection.registered import inside
 from unmasked.inspection.report import CLAIMS, Finding, Report, listed
-from unmasked.inspection.state import inside, precisely, undisturbed
+from unmasked.inspection.state import precisely, undisturbed
 from unmasked.masks import causal_mask
 from unmasked_book.faulty import (
     FAULTY,
