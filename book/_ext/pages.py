@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 from bs4 import BeautifulSoup
 from PIL import Image
@@ -60,8 +61,8 @@ def give_sizes(page: BeautifulSoup, folder: Path) -> None:
             with Image.open(path) as opened:
                 width, height = opened.size
         elif path.suffix == ".svg" and path.is_file():
-            drawn = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find("svg")
-            box = drawn.get("viewbox", f"0 0 {drawn.get('width')} {drawn.get('height')}")
+            drawn = ElementTree.parse(path).getroot()
+            box = drawn.get("viewBox", f"0 0 {drawn.get('width')} {drawn.get('height')}")
             width, height = (round(float(x)) for x in box.split()[2:])
         else:
             continue
