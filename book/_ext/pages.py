@@ -11,20 +11,20 @@ import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 from bs4 import BeautifulSoup
 from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-SITE = "https://transformer-unmasked.github.io/unmasked/book/"
 UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNORECASE)
 
 
-def stay_on_the_site(page: BeautifulSoup) -> None:
+def stay_on_the_site(page: BeautifulSoup, site: str) -> None:
     """Links to the published book lead to the page beside this one, wherever this one is."""
-    for link in page.select(f'a[href^="{SITE}"]'):
-        link["href"] = link["href"].removeprefix(SITE).replace("&amp;", "&")  # escaped twice
+    for link in page.select(f'a[href^="{site}book/"]'):
+        link["href"] = link["href"].removeprefix(f"{site}book/").replace("&amp;", "&")  # twice
 
 
 def add_landmarks(page: BeautifulSoup) -> None:
@@ -61,8 +61,8 @@ def give_sizes(page: BeautifulSoup, folder: Path) -> None:
             with Image.open(path) as opened:
                 width, height = opened.size
         elif path.suffix == ".svg" and path.is_file():
-            drawn = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find("svg")
-            box = drawn.get("viewbox", f"0 0 {drawn.get('width')} {drawn.get('height')}")
+            drawn = ElementTree.parse(path).getroot()
+            box = drawn.get("viewBox", f"0 0 {drawn.get('width')} {drawn.get('height')}")
             width, height = (round(float(x)) for x in box.split()[2:])
         else:
             continue
@@ -93,7 +93,7 @@ def spy_on_the_contents(page: BeautifulSoup) -> None:
             del body["data-bs-spy"]
 
 
-def mend(path: Path) -> None:
+def mend(path: Path, site: str) -> None:
     page = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     for script in page.find_all("script"):
         parts = [script.get("src", ""), script.get("type", ""), script.text]
@@ -112,7 +112,7 @@ def mend(path: Path) -> None:
     mark_solutions(page)
     give_sizes(page, path.parent)
     say_the_title_once(page)
-    stay_on_the_site(page)
+    stay_on_the_site(page, site)
     path.write_text(str(page), encoding="utf-8")
 
 
@@ -122,7 +122,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     out = Path(app.outdir)
     (out / ".nojekyll").touch()  # GitHub Pages must serve the folders that begin with "_"
     for path in out.rglob("*.html"):
-        mend(path)
+        mend(path, app.config.html_baseurl)
 
 
 def follow_the_address(_: Sphinx, config: Config) -> None:

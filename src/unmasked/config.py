@@ -102,7 +102,7 @@ class TransformerConfig(LayerConfig):
         for name in ("source_vocab", "target_vocab", "n_layers", "max_len"):
             check_at_least(name, getattr(self, name), 1)
         check_at_least("n_decoder_layers", self.decoder_layers, 1)
-        if self.positions == "sinusoidal" and self.max_len * self.d_model > TABLE:
+        if self.positions == "sinusoidal" and self.max_len > TABLE // self.d_model > 0:
             fix = "choose a smaller one: positions beyond it are computed when they are met"
             raise invalid("max_len", f"at most {TABLE // self.d_model:,}", self.max_len, fix)
         if self.tie_embeddings is True and self.source_vocab != self.target_vocab:

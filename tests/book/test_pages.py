@@ -8,8 +8,10 @@ from itertools import pairwise
 import pytest
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
-from pages import BOOK, HTML, code_cells, notebooks, pages
+from pages import BOOK, HTML, code_cells, notebooks, pages, repository
 from PIL import Image
+
+from repository import forms
 
 EVERY = pytest.mark.parametrize("name", pages())
 
@@ -110,7 +112,7 @@ def test_every_picture_has_its_place_before_it_is_loaded(name):
             assert (int(image["width"]), int(image["height"])) == opened.size
 
 
-SITE = "https://transformer-unmasked.github.io/unmasked"
+SITE = f"https://{forms(repository())[1]}"
 
 
 @EVERY

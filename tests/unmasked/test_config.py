@@ -102,3 +102,9 @@ def test_a_table_of_sinusoids_fits_into_memory_and_positions_go_on_beyond_it():
     with pytest.raises(ValueError, match="max_len: expected at most 131,072, got 131073; choose"):
         TransformerConfig(**sizes, max_len=131_073)
     assert TransformerConfig(**sizes, max_len=131_073, positions="learned").max_len == 131_073
+
+
+def test_numbers_that_no_float_holds_are_refused_in_a_line():
+    for number, shown in ((10**400, "1000"), (10**5000, "a very long int")):
+        with pytest.raises(ValueError, match=rf"dropout: expected a probability .*, got {shown}"):
+            TransformerConfig(source_vocab=9, target_vocab=9, dropout=number)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import Any
 
@@ -12,9 +13,9 @@ from torch import Tensor, nn
 from ..errors import shape
 from .probe import Probe
 from .report import Finding, listed
-from .state import inside
 
-Hidden = dict[int, tuple[str, Any]]  # by id: the path to it, and itself
+Path = tuple[str, Any]
+Hidden = dict[int, Path]  # by id: the path to it, and itself
 
 
 def hidden(model: nn.Module) -> Hidden:
@@ -33,6 +34,20 @@ def hidden(model: nn.Module) -> Hidden:
                 if (layer or tensor) and id(part) not in known:
                     found[id(part)] = path, part
     return found
+
+
+def inside(value: Any, path: str = "") -> Iterator[Path]:
+    """Everything in nested lists, tuples, dicts and sets, each with its path: `.heads[0]`."""
+    met: set[int] = set()
+    waiting: deque[Path] = deque([(path, value)])
+    while waiting:
+        path, value = waiting.popleft()
+        yield path, value
+        if not isinstance(value, dict | list | tuple | set | frozenset) or id(value) in met:
+            continue
+        met.add(id(value))
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        waiting.extend((f"{path}[{key!r}]", part) for key, part in parts)
 
 
 def has_tensors(module: nn.Module) -> bool:

@@ -14,22 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-Path = tuple[str, Any]
-
-
-def inside(value: Any, path: str = "") -> Iterator[Path]:
-    """Everything in nested lists, tuples, dicts and sets, each with its path: `.heads[0]`."""
-    met: set[int] = set()
-    waiting: deque[Path] = deque([(path, value)])
-    while waiting:
-        path, value = waiting.popleft()
-        yield path, value
-        if not isinstance(value, dict | list | tuple | set | frozenset) or id(value) in met:
-            continue
-        met.add(id(value))
-        parts = value.items() if isinstance(value, dict) else enumerate(value)
-        waiting.extend((f"{path}[{key!r}]", part) for key, part in parts)
-
 
 def plain(value: Any) -> bool:
     """Whether it is an object of somebody's own class, whose attributes may change."""

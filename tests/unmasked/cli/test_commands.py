@@ -365,7 +365,8 @@ def test_whoever_types_is_told_how(monkeypatch, capsys):
 def test_the_length_penalty_is_passed_on(command, run, monkeypatch):
     given = {}
     monkeypatch.setattr(Translator, "translate", lambda *_, **options: given.update(options) or [])
-    command("translate", "--model", run, "--beam", 2, "--length-penalty", "0.1")
+    word = known_words(run)[0]
+    command("translate", "--model", run, "--beam", 2, "--length-penalty", "0.1", word)
     assert given == {"beam_size": 2, "length_penalty": 0.1, "progress": True}
 
 

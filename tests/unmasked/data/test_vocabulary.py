@@ -226,6 +226,13 @@ def test_what_is_checked_is_what_is_read():
     assert Subwords.from_json(twice).to_json() == SMALL.to_json()
 
 
+def test_merges_of_pieces_that_are_not_there_are_refused():
+    other = json.loads(SMALL.to_json())
+    other["model"]["merges"].append(["no", "piece"])
+    with pytest.raises(ValueError, match=r"as Subwords\.of makes it, got .*; fetch or make"):
+        Subwords.from_json(json.dumps(other))
+
+
 @pytest.mark.parametrize("words", [[1, 2, 3], [["a"]], ["<pad>", "<bos>", "<eos>", 5]])
 def test_words_are_texts(words):
     with pytest.raises(ValueError, match=r"words: expected <pad> <bos> <eos>, then each word once"):

@@ -21,8 +21,9 @@ import unmasked
 from helpers import DEVICES, MODELS, small_config, small_model
 from unmasked import Transformer, check
 from unmasked.inspection.probe import Probe, Scale, Words, apart, can_be_said
+from unmasked.inspection.registered import inside
 from unmasked.inspection.report import CLAIMS, Finding, Report, listed
-from unmasked.inspection.state import inside, precisely, undisturbed
+from unmasked.inspection.state import precisely, undisturbed
 from unmasked.masks import causal_mask
 from unmasked_book.faulty import (
     FAULTY,
@@ -36,6 +37,7 @@ from unmasked_book.faulty import (
     Healthy,
     Layer,
     Torch,
+    in_words,
     step,
 )
 
@@ -1146,6 +1148,13 @@ def test_a_model_can_be_restored_again_and_again():
             assert model.table.any()
             assert not hasattr(model, "extra")
             assert len(model.encoder) == 2
+
+
+def test_broken_models_have_names_that_one_says():
+    names = [in_words(name) for name in FAULTY]
+    assert len(set(names)) == len(FAULTY)
+    assert {"torch's mask the other way round", "cross-attention under the causal mask"} <= {*names}
+    assert not any(re.search("[A-Z_]", name) for name in names)
 
 
 class Diary:

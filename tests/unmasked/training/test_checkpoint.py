@@ -264,6 +264,12 @@ def test_what_is_cut_off_or_missing_is_found(folder, name, left):
     assert same_tensors(tensors_of(model), whole()[1])
 
 
+def sealed(kept):
+    """With the right sum, as somebody may write it by hand."""
+    kept = {"format": checkpoint.FORMAT, **kept}
+    return json.dumps({**kept, "sum": checkpoint.seal(kept)})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -275,6 +281,9 @@ def test_what_is_cut_off_or_missing_is_found(folder, name, left):
         ("3", "got 3; it is of another"),
         ('{"format": "unmasked checkpoint 0"}', "got 'unmasked checkpoint 0'; it is of another"),
         ('{"format": "unmasked checkpoint 2"}', "state.json with another sum"),
+        (sealed({"sums": [1], "state": {}}), "state.json without sums or a state"),
+        (sealed({"sums": {}, "state": 5}), "state.json without sums or a state"),
+        ("[" * 100_000, "state.json: maximum recursion"),
         ('{"format": "unmasked checkpoint 1"}', "'unmasked checkpoint 2', got"),  # of version 0.1
     ],
 )
