@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from command import command
 from tqdm import tqdm
 
 from unmasked.training.machine import machine
@@ -90,7 +90,6 @@ def main() -> None:
     options = parser.parse_args()
     if options.device != "cpu" and options.name != "by-length":
         parser.error("--device is for by-length: the others measure no time")
-    command = " ".join(["python", "benchmarks/claims.py", *sys.argv[1:]])
     if options.name in EXPERIMENTS:
         rows, minutes = trained(options.name, options.folder, options.processes)
         about = {**machine("cpu"), "threads": 1}
@@ -99,7 +98,7 @@ def main() -> None:
         rows = list(TIMED[options.name](device=options.device))
         minutes = (time.perf_counter() - began) / 60
         about = {**machine(options.device), "threads": max(row["threads"] for row in rows)}
-    about |= {"command": command, "minutes": round(minutes, 1)}
+    about |= {"command": command(__file__), "minutes": round(minutes, 1)}
     path = RECORDS / f"claim-{options.name}.json"
     path.write_text(json.dumps({"machine": about, "rows": rows}, indent=1) + "\n", "utf-8")
     print(f"{len(rows)} rows are in {path}")
