@@ -7,8 +7,9 @@ BENCH := .venv-bench
 PIP_OPTIONS := --quiet --disable-pip-version-check
 HTML := _build/html
 PORT ?= 8000
+PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: help setup book serve lab notebooks repository test check unit validate links test-browser test-colab bench clean
+.PHONY: help setup lock book serve lab notebooks repository test check unit validate links test-browser test-colab test-lowest test-newest release release-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -17,9 +18,15 @@ setup: $(VENV)/.ready  ## a virtual environment with everything pinned in requir
 
 $(VENV)/.ready: requirements.txt pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) -r requirements.txt
+	$(BIN)/python -m pip install $(PIP_OPTIONS) $$(grep -oE '^torch==[0-9.]+' requirements.txt)
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --no-build-isolation -e .
 	touch $@
+
+lock: setup  ## pins in requirements.txt, with hashes, what pyproject.toml asks for; ARGS=--upgrade for newer versions
+	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tensorboard --extra tools \
+		--universal --python-version 3.11.5 --generate-hashes --no-annotate --excludes tools/cuda.txt \
+		--custom-compile-command "make lock" --output-file requirements.txt --quiet $(ARGS)
 
 book: setup  ## builds the book from the stored notebooks, without running them
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
@@ -62,6 +69,18 @@ test-browser: book  ## opens every page in Chromium: both themes, two widths, ac
 test-colab: setup  ## runs each notebook as Colab would: no package, an empty folder, its own install cell
 	$(BIN)/python tools/colab.py $(NAMES)
 
+test-lowest: setup  ## tests and notebooks with the lowest versions allowed; PYTHONS="3.12" for some Pythons
+	$(BIN)/python tools/versions.py lowest $(PYTHONS)
+
+test-newest: setup  ## tests and notebooks with the newest versions; PYTHONS="3.12" for some Pythons
+	$(BIN)/python tools/versions.py newest $(PYTHONS)
+
+release: setup  ## writes a version everywhere; VERSION=0.3.0; without, notebooks install the newest again
+	$(BIN)/python tools/release.py $(if $(VERSION),stamp $(VERSION),unpin)
+
+release-check: setup  ## builds the archives, installs, translates and tests them, publishes nothing
+	$(BIN)/python tools/release.py check $(TAG)
+
 bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT, x-transformers and CTranslate2; ARGS="--help" for options
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
@@ -72,4 +91,4 @@ $(BENCH)/.ready: benchmarks/requirements.txt pyproject.toml
 	touch $@
 
 clean:  ## removes what the other commands made
-	rm -rf $(VENV) $(BENCH) _build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) $(VENV)-* build dist _build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info

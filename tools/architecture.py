@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from html import escape
 from pathlib import Path
@@ -65,5 +66,6 @@ def picture() -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     TARGET.write_text(picture(), encoding="utf-8")
     print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,9 @@ PROVIDED = ("torch", "numpy", "matplotlib", "ipykernel", "nbclient", "setuptools
 
 def pinned() -> list[str]:
     """The versions of requirements.txt, for what is provided."""
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line.split("==")[0] in PROVIDED]
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([\w.-]+)==([\w.]+)", text, re.MULTILINE))
+    return [f"{name}=={pins[name]}" for name in PROVIDED]
 
 
 def python_in(folder: Path) -> Path:

@@ -10,8 +10,11 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from pages import ROOT
 
 import architecture
+import colab
 import notebooks as runner
+import release
 import repository
+import versions
 
 
 def write(path, *sources):
@@ -130,8 +133,8 @@ SEVEN = ("masks", "positions", "attention", "feed_forward", "encoder", "decoder"
 
 
 def test_every_command_explains_itself():
-    for tool in ("notebooks.py", "repository.py", "colab.py", "math_font.py", "card.py"):
-        command = [sys.executable, ROOT / "tools" / tool, "--help"]
+    for path in sorted((ROOT / "tools").glob("*.py")):
+        command = [sys.executable, path, "--help"]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert "usage:" in text
 
@@ -141,3 +144,48 @@ def test_the_picture_of_the_readme_is_that_of_the_diagram():
     assert architecture.TARGET.read_text(encoding="utf-8") == architecture.picture()
     files = set(re.findall(r">(\w+\.py)<", architecture.picture()))
     assert files == {f"{name}.py" for name in SEVEN}
+
+
+def requirements():
+    """Each requirement with its hashes."""
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    return re.findall(r"^(\w\S*)==(\S+)(.*(?:\n    .*)*)", text, re.MULTILINE)
+
+
+def test_every_requirement_is_pinned_with_hashes_and_none_is_missing():
+    pins = requirements()
+    assert all("--hash=sha256:" in rest for _, _, rest in pins)
+    names = {name for name, _, _ in pins}
+    assert {each.replace("_", "-") for each in versions.direct()} <= names
+    assert {"jupyter-book", "nbval", "pytest", "playwright", "brotli", "uv"} <= names
+    assert not [name for name in names if name.startswith(("nvidia", "cuda", "triton"))]
+
+
+def test_colab_is_tried_with_the_pinned_versions():
+    pins = {f"{name}=={version}" for name, version, _ in requirements()}
+    assert len(colab.pinned()) == len(colab.PROVIDED)
+    assert set(colab.pinned()) <= pins
+
+
+def test_a_release_is_stamped_everywhere_and_checked_against_its_tag(tmp_path, monkeypatch):
+    for path in (release.VERSION, release.CITATION, release.CHANGES):
+        new = tmp_path / path.relative_to(ROOT)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.write_bytes(path.read_bytes())
+    (tmp_path / "book").mkdir()
+    install = tmp_path / "book/a.ipynb"
+    install.write_text(f"%pip install git+{repository.current()}\n")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    for name in ("VERSION", "CITATION", "CHANGES"):
+        path = getattr(release, name)
+        monkeypatch.setattr(release, name, tmp_path / path.relative_to(ROOT))
+    with pytest.raises(SystemExit, match=r"the tag: expected v\d"):
+        release.agree("v9.9.9")
+    release.stamp("9.9.9")
+    release.agree("v9.9.9")
+    assert install.read_text().endswith("@v9.9.9\n")
+    assert release.stated() == "9.9.9"
+    release.pin("")
+    assert install.read_text().endswith(repository.current() + "\n")
+    with pytest.raises(SystemExit, match=r"a\.ipynb: its first cell"):
+        release.agree("v9.9.9")

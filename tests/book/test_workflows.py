@@ -34,10 +34,21 @@ def test_the_book_is_published_only_when_its_tests_have_passed():
     assert (jobs["build"]["needs"], jobs["deploy"]["needs"]) == ("test", "build")
 
 
+def test_a_release_is_published_only_when_it_has_been_tried():
+    jobs = loaded(ROOT / ".github/workflows/release.yml")["jobs"]
+    assert jobs["test"]["uses"] == "$/.github/workflows/test.yml"
+    assert (jobs["build"]["needs"], jobs["publish"]["needs"]) == ("test", "build")
+    assert jobs["publish"]["permissions"]["id-token"] == "write"
+    [uv] = [step["run"] for step in jobs["publish"]["steps"] if "uv==" in step.get("run", "")]
+    pinned = re.search(r"^uv==(\S+)", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)
+    assert f"uv=={pinned[1]} publish --trusted-publishing always" in uv
+
+
 def test_a_weekly_failure_adds_to_the_issue_that_is_open():
-    for job in loaded(ROOT / ".github/workflows/weekly.yml")["jobs"].values():
-        script = job["steps"][-1]["run"]
-        assert script.index("gh issue list --state open") < script.index("gh issue comment")
+    report = loaded(ROOT / ".github/workflows/weekly.yml")["jobs"]["report"]
+    assert (report["needs"], report["if"]) == (["versions", "links"], "failure()")
+    script = report["steps"][-1]["run"]
+    assert script.index("gh issue list --state open") < script.index("gh issue comment")
 
 
 @pytest.mark.parametrize("name", ["mistake", "bug"])

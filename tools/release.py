@@ -1,0 +1,142 @@
+"""Prepares a release, and proves that it would work.
+
+`check` builds both archives, has their metadata read as the package index would, installs the
+wheel in a fresh environment, translates, and runs the tests that are in the source archive.
+`stamp` writes a version everywhere; the notebooks of that commit then install that version.
+`unpin` lets them install the newest again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from repository import ROOT, current
+from versions import uv
+
+DIST = ROOT / "dist"
+VERSION = ROOT / "src/unmasked/__init__.py"
+CITATION, CHANGES = ROOT / "CITATION.cff", ROOT / "CHANGELOG.md"
+PINNED = ["--constraint", ROOT / "requirements.txt"]
+GERMAN, ENGLISH = "Ein Hund schläft unter dem Tisch.", "a dog sleeps under the table."
+
+
+def stated() -> str:
+    """The version that the package states."""
+    [found] = re.findall(r'__version__ = "(.+)"', VERSION.read_text(encoding="utf-8"))
+    return found
+
+
+def replace(path: Path, pattern: str, new: str) -> None:
+    before = path.read_text(encoding="utf-8")
+    after, times = re.subn(pattern, new, before, flags=re.MULTILINE)
+    if not times:
+        sys.exit(f"{path.relative_to(ROOT)}: expected something like {pattern!r}")
+    path.write_text(after, encoding="utf-8")
+
+
+def stamp(version: str) -> None:
+    today = datetime.date.today().isoformat()
+    replace(VERSION, r'__version__ = ".+"', f'__version__ = "{version}"')
+    replace(CITATION, r"^version: .+", f"version: {version}")
+    replace(CITATION, r"^date-released: .+", f"date-released: {today}")
+    replace(CHANGES, r"^## Unreleased$", f"## {version} ({today})")
+    pin(f"@v{version}")
+
+
+def pin(to: str) -> None:
+    """Lets the first cell of every notebook install this; the newest, if it is empty."""
+    for path in sorted((ROOT / "book").glob("*.ipynb")):
+        replace(path, rf"(git\+{re.escape(current())})(@v[\d.]+)?", rf"\g<1>{to}")
+
+
+def agree(tag: str | None) -> None:
+    """The version is the same wherever it stands, and, if there is a tag, in the notebooks."""
+    version = stated()
+    cited = re.search(r"^version: (.+)", CITATION.read_text(encoding="utf-8"), re.MULTILINE)
+    if cited is None or cited[1] != version:
+        sys.exit(f"CITATION.cff: expected version {version}, as in the package")
+    if not tag:
+        return
+    if tag != f"v{version}":
+        sys.exit(f"the tag: expected v{version}, as in the package, got {tag}")
+    if f"\n## {version} (" not in CHANGES.read_text(encoding="utf-8"):
+        sys.exit(f"CHANGELOG.md: expected a heading for {version}")
+    for path in (ROOT / "book").glob("*.ipynb"):
+        if f"git+{current()}@{tag}" not in path.read_text(encoding="utf-8"):
+            sys.exit(f"{path.name}: its first cell has to install {tag}; run `stamp`")
+
+
+def build() -> tuple[Path, Path]:
+    """Both archives: the wheel is made from the source archive."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    uv("build", "--quiet", "--out-dir", DIST)
+    [wheel], [source] = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    uv("tool", "run", "--quiet", "twine", "check", "--strict", wheel, source)
+    return wheel, source
+
+
+def translates(wheel: Path, folder: Path) -> None:
+    uv("venv", "--quiet", folder / "wheel")
+    uv("pip", "install", "--quiet", *PINNED, "--python", folder / "wheel", wheel)
+    words = [folder / "wheel/bin/unmasked", "translate", "--model", "de-en", GERMAN]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if done.stdout.strip() != ENGLISH:
+        sys.exit(f"{GERMAN!r} became {done.stdout!r}\n{done.stderr}")
+    print(f"the wheel, installed: {GERMAN} {ENGLISH}", flush=True)
+
+
+def tests_itself(source: Path, folder: Path) -> None:
+    with tarfile.open(source) as archive:
+        archive.extractall(folder, filter="data")
+    unpacked = folder / source.name.removesuffix(".tar.gz")
+    environment = folder / "source"
+    uv("venv", "--quiet", environment)
+    package = f"unmasked[test,tensorboard] @ {unpacked.as_uri()}"
+    uv("pip", "install", "--quiet", *PINNED, "--python", environment, package)
+    run = [environment / "bin/python", "-m", "pytest", "--quiet", "-n", "auto"]
+    if subprocess.run(run, cwd=unpacked).returncode:
+        sys.exit("tests of the source archive failed")
+
+
+def check(tag: str | None) -> None:
+    agree(tag)
+    wheel, source = build()
+    with tempfile.TemporaryDirectory() as folder:
+        translates(wheel, Path(folder))
+        tests_itself(source, Path(folder))
+    for path in (wheel, source):
+        print(f"ready: {path.relative_to(ROOT)} ({path.stat().st_size / 2**20:.1f} MiB)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python tools/release.py stamp 0.3.0",
+    )  # fmt: skip
+    commands = parser.add_subparsers(dest="command", required=True)
+    checking = commands.add_parser("check", help="build, install, translate, test")
+    checking.add_argument("tag", nargs="?", help="refuse any other version than this tag's")
+    stamping = commands.add_parser("stamp", help="write a version everywhere")
+    stamping.add_argument("version", help="such as 0.3.0")
+    commands.add_parser("unpin", help="notebooks install the newest again")
+    options = parser.parse_args()
+    if options.command == "check":
+        check(options.tag)
+    elif options.command == "unpin":
+        pin("")
+    elif re.fullmatch(r"\d+\.\d+\.\d+", options.version):
+        stamp(options.version)
+    else:
+        parser.error(f"version: expected three numbers such as 0.3.0, got {options.version}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Runs tests and notebooks with the lowest or the newest versions that pyproject.toml allows.
+
+Each Python gets an environment of its own, with the package installed from its wheel. Notebooks
+are run, but their outputs not compared: those belong to the versions in requirements.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from repository import ROOT
+
+UV = Path(sys.executable).with_name("uv")
+OPTIONS = {"lowest": ["--resolution", "lowest-direct"], "newest": ["--upgrade"]}
+# Warnings of other versions are not errors here.
+TESTS = ["tests", "--ignore=tests/book", "--ignore=tests/browser", "-n", "auto", "-W", "default"]
+NOTEBOOKS = ["book", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=300",
+             "-n", "auto", "--dist", "loadfile", "-W", "default"]  # fmt: skip
+PARTS = {"tests": TESTS, "notebooks": NOTEBOOKS}
+
+
+def uv(*words: str | Path) -> None:
+    subprocess.run([UV, *words], check=True, cwd=ROOT)
+
+
+def environment(which: str, version: str, wheel: Path) -> Path:
+    """A new environment with these versions; its Python."""
+    folder = ROOT / f".venv-{which}" / version
+    uv("venv", "--quiet", "--clear", "--python", version, folder)
+    package = f"unmasked[test,tensorboard] @ {wheel.as_uri()}"
+    python = folder / "bin" / "python"
+    uv("pip", "install", "--quiet", "--no-build", *OPTIONS[which], "--python", python, package)
+    return python
+
+
+def direct() -> list[str]:
+    """The names of what the package itself needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [each.partition(">=")[0] for each in project["dependencies"]]
+
+
+def versions(python: Path) -> str:
+    code = "import sys; from importlib.metadata import version as v; "
+    code += "print(*(f'{each} {v(each)}' for each in sys.argv[1:]), sep=', ')"
+    asked = subprocess.run([python, "-c", code, *direct()], check=True, capture_output=True)
+    return asked.stdout.decode().strip()
+
+
+def results(which: str, version: str, parts: list[str], wheel: Path) -> Iterator[str]:
+    """A line for each part: what it ran with, and how it ended."""
+    python = environment(which, version, wheel)
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
+    for part in parts:
+        began = time.perf_counter()
+        run = [python, "-m", "pytest", "--quiet", *PARTS[part]]
+        code = subprocess.run(run, cwd=ROOT, env=alone).returncode
+        minutes = (time.perf_counter() - began) / 60
+        said = "passed" if code == 0 else "FAILED"
+        yield f"{said}: {part}, Python {version}, {versions(python)} ({minutes:.0f} min)"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: python tools/versions.py newest 3.13 --only tests",
+    )  # fmt: skip
+    parser.add_argument("which", choices=OPTIONS, help="which versions")
+    parser.add_argument("pythons", nargs="+", help="such as 3.12; uv finds or fetches them")
+    parser.add_argument("--only", choices=PARTS, help="a part (default: both)")
+    options = parser.parse_args()
+    parts = [options.only] if options.only else list(PARTS)
+    found: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        uv("build", "--quiet", "--out-dir", folder)
+        [wheel] = Path(folder).glob("*.whl")
+        for version in options.pythons:
+            found += results(options.which, version, parts, wheel)
+    print(*found, sep="\n")
+    sys.exit(any(line.startswith("FAILED") for line in found))
+
+
+if __name__ == "__main__":
+    main()
