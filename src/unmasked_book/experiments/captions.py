@@ -12,16 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from matplotlib import rc_context
 from torch import nn
 
 from unmasked.config import TransformerConfig
+from unmasked.plots.picture import COLOURS, GREY, STYLE, Picture, panels
 from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
 
 from .learning import learn_texts, nats_of_each
 from .lstm import Recurrent, count_parameters, recurrent_of_size
 from .procedure import Experiment
-from .statistics import Interval
+from .statistics import Interval, Table, in_figures
 from .texts import Texts, captions
 
 ALL = 29_000
@@ -114,3 +116,27 @@ def comparisons(
         "post-norm, without warm-up less with": gap(*warm_up[:2]),
         "pre-norm, without warm-up less with": gap(*warm_up[2:]),
     }
+
+
+def table(gaps: Mapping[str, Gap]) -> Table:
+    lines = [["comparison", "nats a word (95%)", "99.9%", "clear?"]]
+    for name, found in gaps.items():
+        usual, sure = (in_figures(each, False, signed=True) for each in found)
+        lines.append([name, usual, sure.partition(" ")[2], "yes" if found.clear else "no"])
+    return Table(lines)
+
+
+def drawn(gaps: Mapping[str, Gap]) -> Picture:
+    """A line each: a thick bar for 95% of the draws, a thin one for 99.9%."""
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 0.55 + 0.42 * len(gaps))
+        for i, (usual, sure) in enumerate(gaps.values()):
+            axis.plot([sure.low, sure.high], [i, i], color=COLOURS[0], lw=1.2)
+            axis.plot([usual.low, usual.high], [i, i], color=COLOURS[0], lw=4, alpha=0.6)
+            axis.plot(usual.mean, i, "o", color=COLOURS[0], ms=6)
+        axis.axvline(0, color=GREY, lw=1, ls=":")
+        axis.set_yticks(range(len(gaps)), list(gaps))
+        axis.set(ylim=(len(gaps) - 0.5, -0.5), xlabel="nats a word")
+        axis.spines[["top", "right"]].set_visible(False)
+    words = "; ".join(f"{name}: {found.usual}" for name, found in gaps.items())
+    return Picture(figure, f"Differences in nats a word with 95% intervals. {words}.")
