@@ -33,8 +33,8 @@ class Verdict(NamedTuple):
         return fill(f"{self.word.upper()}: {self.reason}", 90)
 
 
-def percent(values: list[float]) -> str:
-    return f"{100 * fmean(values):.0f}%"
+def percent(values: list[float], digits: int = 0) -> str:
+    return f"{100 * fmean(values):.{digits}f}%"
 
 
 def loss_of(each: Mapping[str, Any]) -> float:
@@ -60,7 +60,7 @@ def copying(rows: Rows) -> Verdict:
     n = options(rows, "letters_a_row")[-1]
     *lstms, transformer = (trials(rows, "right", letters_a_row=n, model=m) for m in COPIERS)
     shares = ", ".join(
-        f"{m} {percent(r)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
+        f"{m} {percent(r, 1)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
     )
     reason = f"of {n} letters right: {shares}"
     if all(above(transformer, lstm) for lstm in lstms):
