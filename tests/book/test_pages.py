@@ -182,7 +182,7 @@ def test_the_package_page_has_what_the_package_offers():
 
 def test_each_name_has_its_source_a_test_and_a_chapter():
     for entry in page("book/api").select("dl.py:has(> dt[id])"):
-        words = [link.text for link in entry.select("dd a")][:3]
+        words = [link.text for link in entry.dd.find_all("a")][:3]
         assert words[:2] == ["Source", "test"], entry.dt["id"]
         assert re.fullmatch(r"chapter \d+", words[2])
 
