@@ -9,7 +9,7 @@ HTML := _build/html
 PORT ?= 8000
 PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: help setup lock book serve lab notebooks repository test check unit validate links test-browser test-colab test-lowest test-newest release release-check bench clean
+.PHONY: help setup lock book pdf serve lab notebooks repository test check unit validate links test-browser test-colab test-lowest test-newest release release-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -24,13 +24,16 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	touch $@
 
 lock: setup  ## pins in requirements.txt, with hashes, what pyproject.toml asks for; ARGS=--upgrade for newer versions
-	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tensorboard --extra tools \
+	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tensorboard --extra pdf --extra tools \
 		--universal --python-version 3.11.5 --generate-hashes --no-annotate --excludes tools/cuda.txt \
 		--custom-compile-command "make lock" --output-file requirements.txt --quiet $(ARGS)
 
 book: setup  ## builds the book from the stored notebooks, without running them
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
 	@echo "The book is at $(HTML)/index.html; \`make serve\` shows it."
+
+pdf: book  ## prints the whole book into one PDF, with a table of contents; needs Chromium
+	$(BIN)/python tools/pdf.py
 
 links: setup  ## asks every address in the book whether it is still there; needs the network
 	$(BIN)/jupyter-book build . --all --builder linkcheck
