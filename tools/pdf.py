@@ -85,7 +85,7 @@ def printed(browser: Browser, name: str) -> Part:
                   "return i.decode().catch(() => 0) }))")  # fmt: skip
     page.add_style_tag(content="#jb-print-toc { display: none }")  # the book has one of its own
     if name == INDEX:
-        page.add_style_tag(content="h1 { display: block !important; visibility: visible !important }")
+        page.add_style_tag(content="h1 { display: block !important }")
     pdf = PdfReader(io.BytesIO(page.pdf(outline=True, **PAPER)))
     texts = page.locator("h1, h2, h3, h4").all_text_contents()
     page.close()
