@@ -9,7 +9,7 @@ HTML := _build/html
 PORT ?= 8000
 PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: help setup lock book pdf serve lab notebooks repository test check unit validate links test-browser test-colab test-lowest test-newest release release-check bench clean
+.PHONY: help setup lock book pdf serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -60,7 +60,10 @@ check: setup  ## formatting, lint, types and spelling
 	$(BIN)/mypy
 	$(BIN)/codespell
 
-unit: setup  ## unit tests with coverage of the package, and the tests of the notebooks and pages
+unit: setup  ## unit tests, and the tests of the notebooks and pages
+	$(BIN)/pytest --ignore=tests/browser -n auto
+
+coverage: setup  ## the unit tests once more, with how much of the package they reach
 	$(BIN)/pytest --ignore=tests/browser -n auto --cov --cov-report=term
 
 validate: setup  ## runs every notebook again and compares all its outputs with the stored ones
