@@ -72,8 +72,8 @@ validate: setup  ## runs every notebook again and compares all its outputs with 
 test-browser: book  ## opens every page in Chromium: both themes, two widths, accessibility
 	$(BIN)/pytest tests/browser -n auto
 
-test-colab: setup  ## runs each notebook as Colab would: no package, an empty folder, its own install cell
-	$(BIN)/python tools/colab.py $(NAMES)
+test-colab: setup  ## runs each notebook as Colab would; LOAD=2 for two busy processes beside it
+	$(BIN)/python tools/colab.py --load $(or $(LOAD),0) $(NAMES)
 
 test-lowest: setup  ## tests and notebooks with the lowest versions allowed; PYTHONS="3.12" for some Pythons
 	$(BIN)/python tools/versions.py lowest $(PYTHONS)
