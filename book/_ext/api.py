@@ -63,7 +63,7 @@ def tests_using(root: Path, module: str, name: str) -> Iterator[tuple[str, str, 
                 yield path.relative_to(root).as_posix(), test, line
 
 
-def links(app: Sphinx, what: str, name: str, *rest: Any) -> None:
+def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
     lines = rest[-1]
     root = Path(app.srcdir)
     options = app.config.html_theme_options

@@ -87,13 +87,13 @@ def test_cells_are_short(name):
 def test_the_first_code_cell_installs_the_package_where_it_is_missing(name):
     first = code_cells(name)[0]
     assert first.id == "install"
-    pin = f"@v{unmasked.__version__}" if "@" in first.source.splitlines()[-1] else ""
+    pin = f"@v{unmasked.__version__}" if "@v" in first.source else ""
     assert tags(first) == ["hide-cell"]
     assert first.source == (
         "# @title Install the package where it is missing, on Colab for example\n"
         "import importlib.util\n\n"
         'if importlib.util.find_spec("unmasked") is None:\n'
-        f"    %pip install --quiet git+{repository()}{pin}"
+        f'    %pip install --quiet "unmasked[text] @ git+{repository()}{pin}"'
     )
     assert first.outputs == []
 
