@@ -703,7 +703,7 @@ BUGS = [
 ]
 
 RIGHT = {
-    "bugs project": examine(),
+    "testing project": examine(),
     "speed project": again(),
     "translating project": merges,
     "inside project": attribution(),
@@ -718,7 +718,7 @@ RIGHT = {
     "transformer project": plain,
 }
 WRONG = {
-    "bugs project": BUGS,
+    "testing project": BUGS,
     "speed project": SPEED,
     "translating project": TRANSLATING,
     "inside project": INSIDE,
