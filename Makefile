@@ -9,7 +9,7 @@ HTML := _build/html
 PORT ?= 8000
 PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: help setup lock book serve lab notebooks repository test check unit validate links test-browser test-colab test-lowest test-newest release release-check bench clean
+.PHONY: help setup lock book pdf serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -24,13 +24,16 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	touch $@
 
 lock: setup  ## pins in requirements.txt, with hashes, what pyproject.toml asks for; ARGS=--upgrade for newer versions
-	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tensorboard --extra tools \
+	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tensorboard --extra pdf --extra tools \
 		--universal --python-version 3.11.5 --generate-hashes --no-annotate --excludes tools/cuda.txt \
 		--custom-compile-command "make lock" --output-file requirements.txt --quiet $(ARGS)
 
 book: setup  ## builds the book from the stored notebooks, without running them
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
 	@echo "The book is at $(HTML)/index.html; \`make serve\` shows it."
+
+pdf: book  ## prints the whole book into one PDF, with a table of contents; needs Chromium
+	$(BIN)/python tools/pdf.py
 
 links: setup  ## asks every address in the book whether it is still there; needs the network
 	$(BIN)/jupyter-book build . --all --builder linkcheck
@@ -57,7 +60,10 @@ check: setup  ## formatting, lint, types and spelling
 	$(BIN)/mypy
 	$(BIN)/codespell
 
-unit: setup  ## unit tests with coverage of the package, and the tests of the notebooks and pages
+unit: setup  ## unit tests, and the tests of the notebooks and pages
+	$(BIN)/pytest --ignore=tests/browser -n auto
+
+coverage: setup  ## the unit tests once more, with how much of the package they reach
 	$(BIN)/pytest --ignore=tests/browser -n auto --cov --cov-report=term
 
 validate: setup  ## runs every notebook again and compares all its outputs with the stored ones
@@ -66,8 +72,8 @@ validate: setup  ## runs every notebook again and compares all its outputs with 
 test-browser: book  ## opens every page in Chromium: both themes, two widths, accessibility
 	$(BIN)/pytest tests/browser -n auto
 
-test-colab: setup  ## runs each notebook as Colab would: no package, an empty folder, its own install cell
-	$(BIN)/python tools/colab.py $(NAMES)
+test-colab: setup  ## runs each notebook as Colab would; LOAD=2 for two busy processes beside it
+	$(BIN)/python tools/colab.py --load $(or $(LOAD),0) $(NAMES)
 
 test-lowest: setup  ## tests and notebooks with the lowest versions allowed; PYTHONS="3.12" for some Pythons
 	$(BIN)/python tools/versions.py lowest $(PYTHONS)

@@ -1,7 +1,8 @@
 """Runs notebooks as Colab would: torch is there, the package is not, the folder is empty.
 
 Each notebook's own install cell is run for real. It names the public repository; git is told to
-take a clone of this checkout's last commit instead, so that what is tested is what is here.
+take a clone of this checkout's last commit instead, so that what is tested is what is here. With
+`--load 2`, two processes compute beside it all the time, as on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from notebooks import chosen
@@ -47,7 +51,6 @@ def redirected(clone: Path) -> dict[str, str]:
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"url.file://{clone}.insteadOf",
         "GIT_CONFIG_VALUE_0": current(),
-        "OMP_NUM_THREADS": "1",
     }
 
 
@@ -58,13 +61,28 @@ def installed(python: Path) -> dict[str, str]:
     return dict(line.split("==") for line in listed.splitlines() if "==" in line)
 
 
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """So many processes compute until the end."""
+    command = [sys.executable, "-c", "while True: sum(range(10**6))"]
+    running = [subprocess.Popen(command) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog="example: python tools/colab.py 01_masks"
     )
     parser.add_argument("names", nargs="*", help="notebooks, such as 01_masks (default: all)")
-    paths = chosen(parser.parse_args().names)
-    with tempfile.TemporaryDirectory() as temporary:
+    parser.add_argument("--load", type=int, default=0, help="busy processes beside it (0)")
+    options = parser.parse_args()
+    paths = chosen(options.names)
+    with tempfile.TemporaryDirectory() as temporary, busy(options.load):
         folder = Path(temporary)
         python = python_in(folder / "venv")
         environment = redirected(folder / "clone.git")
@@ -74,8 +92,10 @@ def main() -> None:
             alone = folder / path.stem
             alone.mkdir()
             (alone / path.name).write_bytes(path.read_bytes())
-            run = [folder / "venv/bin/jupyter", "execute", path.name, "--timeout=300"]
+            run = [folder / "venv/bin/jupyter", "execute", path.name, "--timeout=900"]
+            began = time.perf_counter()
             done = subprocess.run(run, cwd=alone, env=environment, capture_output=True, text=True)
+            seconds = time.perf_counter() - began
             if done.returncode:
                 sys.exit(f"{path.name} failed:\n{done.stdout}{done.stderr}")
             after = installed(python)
@@ -84,7 +104,7 @@ def main() -> None:
             changed = {name for name in before if after.get(name) != before[name]}
             if changed - {"unmasked"}:
                 sys.exit(f"{path.name} changed what Colab had: {', '.join(sorted(changed))}")
-            print(f"{path.name}: installed the package and ran", flush=True)
+            print(f"{path.name}: installed the package and ran, {seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

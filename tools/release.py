@@ -24,7 +24,7 @@ from versions import uv
 DIST = ROOT / "dist"
 VERSION = ROOT / "src/unmasked/__init__.py"
 CITATION, CHANGES = ROOT / "CITATION.cff", ROOT / "CHANGELOG.md"
-PINNED = ["--constraint", ROOT / "requirements.txt"]
+PINNED = ["--constraint", ROOT / "requirements.txt", "--no-verify-hashes"]  # torch has many builds
 GERMAN, ENGLISH = "Ein Hund schläft unter dem Tisch.", "a dog sleeps under the table."
 
 

@@ -22,7 +22,7 @@ UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNOR
 
 
 def stay_on_the_site(page: BeautifulSoup, site: str) -> None:
-    """Links to the published book lead to the page beside this one, wherever this one is."""
+    """In a page of the book, links to the published one lead to the page beside it, wherever."""
     for link in page.select(f'a[href^="{site}book/"]'):
         link["href"] = link["href"].removeprefix(f"{site}book/").replace("&amp;", "&")  # twice
 
@@ -112,7 +112,8 @@ def mend(path: Path, site: str) -> None:
     mark_solutions(page)
     give_sizes(page, path.parent)
     say_the_title_once(page)
-    stay_on_the_site(page, site)
+    if path.parent.name == "book":
+        stay_on_the_site(page, site)
     path.write_text(str(page), encoding="utf-8")
 
 

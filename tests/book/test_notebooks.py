@@ -16,9 +16,7 @@ LONGEST_PROSE = 3500  # words
 PROJECT = ("exercise-project", "solution-project")
 IGNORE = "nbval-ignore-output"
 FOLDED = {"hide-cell", "hide-input"}
-SECOND = [name for name in notebooks() if not name.startswith("13")]  # written anew
-NUMBERED = [name for name in SECOND if name[:2] not in ("00", "14")]  # with exercises
-FIRST = [name for name in notebooks() if name not in SECOND]
+NUMBERED = [name for name in notebooks() if name[:2] not in ("00", "14")]  # with exercises
 CHAPTERS = pytest.mark.parametrize("name", notebooks())
 
 
@@ -87,13 +85,13 @@ def test_cells_are_short(name):
 def test_the_first_code_cell_installs_the_package_where_it_is_missing(name):
     first = code_cells(name)[0]
     assert first.id == "install"
-    pin = f"@v{unmasked.__version__}" if "@" in first.source.splitlines()[-1] else ""
+    pin = f"@v{unmasked.__version__}" if "@v" in first.source else ""
     assert tags(first) == ["hide-cell"]
     assert first.source == (
         "# @title Install the package where it is missing, on Colab for example\n"
         "import importlib.util\n\n"
         'if importlib.util.find_spec("unmasked") is None:\n'
-        f"    %pip install --quiet git+{repository()}{pin}"
+        f'    %pip install --quiet "unmasked[text] @ git+{repository()}{pin}"'
     )
     assert first.outputs == []
 
@@ -122,7 +120,7 @@ def test_a_cell_is_folded_everywhere_or_nowhere(name):
         assert all(marks) == any(marks), f"{cell.id}: folded by some of the marks only"
         whole = cell.id.startswith(("solution-", "install"))  # with what it prints
         assert ("hide-cell" in tags(cell)) == whole, cell.id
-        assert {*tags(cell)} <= {*FOLDED, IGNORE} or name in FIRST, cell.id
+        assert {*tags(cell)} <= {*FOLDED, IGNORE}, cell.id
 
 
 @CHAPTERS
@@ -208,12 +206,12 @@ def test_nothing_stored_names_a_place_or_a_time(name):
 
 @CHAPTERS
 def test_something_runs_on_the_gpu_where_there_is_one(name):
-    """In the second edition the chapter's own main experiment, whose output is compared."""
-    cells = [c for c in code_cells(name) if name in FIRST or IGNORE not in tags(c)]
+    """A cell whose output is compared."""
+    cells = [c for c in code_cells(name) if IGNORE not in tags(c)]
     assert any("device()" in cell.source for cell in cells)
 
 
-@pytest.mark.parametrize("name", SECOND)
+@CHAPTERS
 def test_what_left_the_chapters_stays_out_and_prose_is_brief(name):
     assert not {"On a GPU", "What the five documents say"} & {*sections(name)}
     assert words(markdown(name)) <= LONGEST_PROSE
@@ -225,23 +223,13 @@ def test_words_are_those_of_the_prose():
     assert words(text) == 6
 
 
-@pytest.mark.parametrize("name", [name for name in SECOND if name not in NUMBERED])
+@pytest.mark.parametrize("name", [name for name in notebooks() if name not in NUMBERED])
 def test_the_first_look_and_the_gallery_have_no_exercises(name):
     assert "Exercises" not in sections(name)
     assert not any(cell.id.startswith(("exercise-", "solution-")) for cell in code_cells(name))
 
 
-@pytest.mark.parametrize("name", FIRST)
-def test_a_chapter_of_the_first_edition_has_its_parts(name):
-    headings = sections(name)
-    for part in ("The idea", "The equation", "By hand", "On a GPU"):
-        assert part in headings
-    assert any(heading.startswith("It equals") for heading in headings)
-    assert any(heading.startswith("Break it") for heading in headings)
-    assert headings.index("What the five documents say") > headings.index("Exercises")
-
-
-@pytest.mark.parametrize("name", NUMBERED + FIRST)
+@pytest.mark.parametrize("name", NUMBERED)
 def test_a_chapter_ends_with_exercises_and_five_lines(name):
     headings = sections(name)
     assert headings.index("In five lines") > headings.index("Exercises")
@@ -251,8 +239,7 @@ def test_a_chapter_ends_with_exercises_and_five_lines(name):
 
 @pytest.mark.parametrize(
     ("name", "which"),
-    [(name, str(number)) for name in NUMBERED + FIRST for number in (1, 2, 3)]
-    + [(name, "project") for name in NUMBERED],
+    [(name, which) for name in NUMBERED for which in ("1", "2", "3", "project")],
 )
 def test_each_exercise_waits_and_has_a_folded_solution_that_is_right(name, which):
     cells = {cell.id: cell for cell in code_cells(name)}
@@ -267,7 +254,6 @@ def test_each_exercise_waits_and_has_a_folded_solution_that_is_right(name, which
 def test_the_tests_that_a_chapter_names_exist(name):
     text = "\n".join(cell.source for cell in notebook(name).cells)
     named = set(re.findall(r"`(test_erratum_\d\d)`", text))
-    assert named or name in SECOND
     have = (ROOT / "tests/unmasked_book/test_errata.py").read_text(encoding="utf-8")
     for test in named:
         assert f"def {test}" in have

@@ -1,6 +1,7 @@
 """The built pages as files: descriptions, formulas, headings, no script or address from outside."""
 
 import re
+import tomllib
 from copy import copy
 from functools import cache
 from itertools import pairwise
@@ -11,6 +12,7 @@ from fontTools.ttLib import TTFont
 from pages import BOOK, HTML, code_cells, notebooks, pages, repository
 from PIL import Image
 
+import unmasked
 from repository import forms
 
 EVERY = pytest.mark.parametrize("name", pages())
@@ -154,3 +156,39 @@ def test_the_site_can_be_published_as_it_is():
     assert (HTML / ".nojekyll").exists()
     assert "book/intro.html" in (HTML / "index.html").read_text(encoding="utf-8")
     assert (HTML / "_static/fonts/GUST-FONT-LICENSE.txt").exists()
+
+
+def test_the_index_leads_to_every_term():
+    terms = tomllib.loads((BOOK / "terms.toml").read_text(encoding="utf-8"))
+    links = {link.text: link["href"] for link in page("genindex").select(".indextable a")}
+    for name, headings in terms.items():
+        for term in (term for terms in headings.values() for term in terms):
+            address, _, anchor = links[term].partition("#")
+            assert address == f"book/{name}.html", term
+            assert page(f"book/{name}").find(id=anchor), term
+
+
+def test_every_page_of_the_book_is_in_the_index():
+    terms = tomllib.loads((BOOK / "terms.toml").read_text(encoding="utf-8"))
+    assert {*notebooks()} <= {*terms}
+
+
+def test_the_package_page_has_what_the_package_offers():
+    shown = {entry["id"].removeprefix("unmasked.") for entry in page("book/api").select("dt[id]")}
+    names = {name.rpartition(".")[2] for name in shown}
+    modules = {name.rpartition(".")[0].partition(".")[0] for name in shown}
+    assert {*unmasked.__all__} - {"device", "PRESETS"} <= names | modules
+
+
+def test_each_name_has_its_source_a_test_and_a_chapter():
+    for entry in page("book/api").select("dl.py:has(> dt[id])"):
+        words = [link.text for link in entry.dd.find_all("a")][:3]
+        assert words[:2] == ["Source", "test"], entry.dt["id"]
+        assert re.fullmatch(r"chapter \d+", words[2])
+
+
+@EVERY
+def test_the_footer_has_the_licences_and_how_to_cite(name):
+    links = [link["href"] for link in page(name).select("footer.bd-footer-content a, footer a")]
+    for end in ("LICENSE", "LICENSE-TEXT", "LICENSE-MODELS", "#how-to-cite-this-book"):
+        assert [link for link in links if link.endswith(end)], end

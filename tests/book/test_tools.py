@@ -174,7 +174,7 @@ def test_a_release_is_stamped_everywhere_and_checked_against_its_tag(tmp_path, m
         new.write_bytes(path.read_bytes())
     (tmp_path / "book").mkdir()
     install = tmp_path / "book/a.ipynb"
-    install.write_text(f"%pip install git+{repository.current()}\n")
+    install.write_text(f'%pip install "unmasked[text] @ git+{repository.current()}"\n')
     monkeypatch.setattr(release, "ROOT", tmp_path)
     for name in ("VERSION", "CITATION", "CHANGES"):
         path = getattr(release, name)
@@ -183,9 +183,9 @@ def test_a_release_is_stamped_everywhere_and_checked_against_its_tag(tmp_path, m
         release.agree("v9.9.9")
     release.stamp("9.9.9")
     release.agree("v9.9.9")
-    assert install.read_text().endswith("@v9.9.9\n")
+    assert install.read_text().endswith('@v9.9.9"\n')
     assert release.stated() == "9.9.9"
     release.pin("")
-    assert install.read_text().endswith(repository.current() + "\n")
+    assert install.read_text().endswith(repository.current() + '"\n')
     with pytest.raises(SystemExit, match=r"a\.ipynb: its first cell"):
         release.agree("v9.9.9")

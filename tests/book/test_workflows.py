@@ -46,7 +46,7 @@ def test_a_release_is_published_only_when_it_has_been_tried():
 
 def test_a_weekly_failure_adds_to_the_issue_that_is_open():
     report = loaded(ROOT / ".github/workflows/weekly.yml")["jobs"]["report"]
-    assert (report["needs"], report["if"]) == (["versions", "links"], "failure()")
+    assert (report["needs"], report["if"]) == (["versions", "colab", "links"], "failure()")
     script = report["steps"][-1]["run"]
     assert script.index("gh issue list --state open") < script.index("gh issue comment")
 

@@ -17,14 +17,33 @@ def at(width: str, theme: str = "light") -> pytest.MarkDecorator:
 
 
 @at("wide")
-def test_search_finds_causal(visit: Visit):
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("causal", "book/01_masks.html"),
+        ("softmax", "book/03_attention.html#by-hand"),
+        ("multi-head", "book/03_attention.html#several-heads"),
+        ("install", "book/intro.html"),
+        ("padding_mask", "book/api.html#unmasked.masks.padding_mask"),
+    ],
+)
+def test_search_begins_with_the_page_that_explains_it(visit: Visit, words: str, first: str):
     page = visit.open(CHAPTER)
     page.keyboard.press("Control+k")
-    page.locator("input[type=search]:visible").first.fill("causal")
-    page.keyboard.press("Enter")
+    field = page.locator("input[type=search]:visible").first
+    field.fill(words)
+    field.press("Enter")
     page.wait_for_selector("ul.search li a")
-    titles = page.locator("ul.search li a").all_inner_texts()
-    assert any("Masks" in title for title in titles)
+    links = page.locator("ul.search li > a").evaluate_all("all => all.map(a => a.href)")
+    assert links[0].startswith(f"{visit.site}/{first}")
+
+
+@at("wide")
+def test_the_magnifier_stands_before_the_words(visit: Visit):
+    form = visit.open("search").locator(".bd-article .bd-search, .bd-search-container .bd-search")
+    end = form.locator("i").evaluate("i => i.getBoundingClientRect().right")
+    begins = "i => i.getBoundingClientRect().left + parseFloat(getComputedStyle(i).paddingLeft)"
+    assert end < form.locator("input").evaluate(begins)
 
 
 @at("wide")

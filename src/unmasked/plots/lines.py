@@ -37,7 +37,9 @@ def bars(
                 raise invalid(label, f"{len(names)} values", len(values), fix)
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * thick
             drawn = axis.barh(places, values, thick, color=COLOURS[i % 6], label=label)
-            axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
+            said = axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
+            for text in said:  # the line at `mark` does not run through it
+                text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.4})
             each = ", ".join(f"{n} {v:.{digits}f}" for n, v in zip(names, values, strict=True))
             words.append(f"{label}: {each}")
         axis.set_yticks(range(len(names)), names)

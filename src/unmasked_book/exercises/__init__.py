@@ -11,7 +11,6 @@ from unmasked.errors import check_choice
 
 from . import (
     attention,
-    bugs,
     claims,
     decoder,
     decoding,
@@ -21,6 +20,7 @@ from . import (
     masks,
     positions,
     speed,
+    testing,
     training,
     transformer,
     translating,
@@ -41,7 +41,7 @@ CHAPTERS = {
     "inside": inside,
     "speed": speed,
     "claims": claims,
-    "bugs": bugs,
+    "testing": testing,
 }
 CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function

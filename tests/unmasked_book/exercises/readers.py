@@ -738,7 +738,7 @@ CLAIMS = [
 
 RIGHT = {
     "claims project": bootstrap(),
-    "bugs project": examine(),
+    "testing project": examine(),
     "speed project": again(),
     "translating project": merges,
     "inside project": attribution(),
@@ -754,7 +754,7 @@ RIGHT = {
 }
 WRONG = {
     "claims project": CLAIMS,
-    "bugs project": BUGS,
+    "testing project": BUGS,
     "speed project": SPEED,
     "translating project": TRANSLATING,
     "inside project": INSIDE,

@@ -13,7 +13,7 @@ from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked.search import greedy
 from unmasked_book import plain
 from unmasked_book.exercises import CHECKS, check_answer
-from unmasked_book.exercises.bugs import copied_pairs
+from unmasked_book.exercises.testing import copied_pairs
 from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
@@ -90,9 +90,9 @@ RIGHT = {
     "claims 1": lambda a, b: difference(a, b).low,
     "claims 2": lambda width, hidden: 4 * hidden * (width + hidden + 2),
     "claims 3": lambda words, kernel: math.ceil((words - 1) / (kernel - 1)),
-    "bugs 1": 1.2,
-    "bugs 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
-    "bugs 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
+    "testing 1": 1.2,
+    "testing 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
+    "testing 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
     "encoder 1": 1.41,
     "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
     "encoder 3": lambda x, f, norm, pre: [norm(x + f(x)), x + f(norm(x))][pre],
@@ -232,14 +232,14 @@ WRONG = (
             (lambda words, kernel: math.ceil(words / kernel), r"low. That was layers\(10, 3\)"),
             (lambda words, kernel: words - 1, r"high. That was layers\(10, 3\)"),
         ],
-        "bugs 1": [(3.0, "3.0 is too high"), (0.4, "0.4 is too low")],
-        "bugs 2": [
+        "testing 1": [(3.0, "3.0 is too high"), (0.4, "0.4 is too low")],
+        "testing 2": [
             (lambda forward, target: False, "outputs see 'everything' sees a later word"),
             (lambda forward, target: leak(forward, target, [2, 3]), "'last word at the start'"),
             (lambda forward, target: leak(forward, target, [4]), "'second word at the start'"),
             (lambda forward, target: True, "outputs see 'past' sees no later word, and .* is True"),
         ],
-        "bugs 3": [
+        "testing 3": [
             (lambda module: [], r"words and copied0, copies\(...\) has \[\], where"),
             (
                 lambda module: [("words.weight", "tied0.weight")],
