@@ -5,7 +5,15 @@ import json
 from pages import ROOT, prose
 
 from unmasked_book import recorded
-from unmasked_book.experiments.statistics import difference, interval, row, trials
+from unmasked_book.experiments import (
+    by_length,
+    copying,
+    root_of_width,
+    small_data,
+    variations,
+    warm_up,
+)
+from unmasked_book.experiments.statistics import difference, interval, options, row, trials
 
 
 def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
@@ -110,51 +118,93 @@ def test_the_times_named_in_chapter_4_are_those_of_the_recorded_run():
     assert all(work["goals"][0]["measured"] < 1 for work in result["works"])
 
 
-def test_the_numbers_in_chapter_12_are_those_of_the_recorded_runs():
+def mean_difference(rows, measured, where, a, b):
+    return difference(
+        trials(rows, measured, **where, **a), trials(rows, measured, **where, **b)
+    ).mean
+
+
+def claim(name):
+    return recorded(f"claim-{name}")["rows"]
+
+
+def test_what_chapter_13_says_about_steps_and_copying_is_recorded():
     text = prose("13_claims")
-    rows = {
-        name: recorded(f"claim-{name}")["rows"]
-        for name in ("copying", "small-data", "root-of-width", "positions", "warm-up", "by-length")
+    rows = claim("by-length")
+    for lstm in by_length.LSTMS:
+        shares = [
+            row(rows, threads=2, length=n, model=lstm)["seconds"]
+            / row(rows, threads=2, length=n, model="Transformer")["seconds"]
+            for n in options(rows, "length")
+        ]
+        assert max(shares) < 1
+        assert shares[-1] < 0.5 < 0.7 < shares[0] < 0.82
+    assert "three quarters of the Transformer's time at 16 words, and less than half" in text
+    rows = claim("copying")
+    far = {model: interval(trials(rows, "right", letters_a_row=64, model=model)).mean
+           for model in copying.MODELS}  # fmt: skip
+    plain, attending, stronger, transformer = far.values()
+    assert 1 - transformer < 1.5e-4
+    assert f"is a step of {100 * (attending - plain):.0f} points" in text
+    assert f"from there to the Transformer it is {100 * (transformer - attending):.1f}" in text
+    assert f"from the stronger LSTM {100 * (transformer - stronger):.1f}" in text
+
+
+def test_what_chapter_13_says_about_the_square_root_is_recorded():
+    text = prose("13_claims")
+    rows = claim("root-of-width")
+    divided, undivided, smaller = ({"kind": kind} for kind in root_of_width.KINDS)
+    lost = {}
+    for name, kind in (("undivided", undivided), ("smaller", smaller)):
+        lost[name] = [
+            100 * mean_difference(rows, "right", {"width": k}, divided, kind)
+            for k in options(rows, "width")
+        ]
+    assert "loses {:.0f}, {:.0f} and {:.0f} points".format(*lost["undivided"]) in text
+    assert "it loses {:.1f}, {:.1f} and {:.1f} of them".format(*lost["smaller"]) in text
+    rates = {k: row(rows, width=k, **smaller)["rate"] for k in (16, 256)}
+    assert "falls from {} at width 16 to {} at 256".format(*rates.values()) in text
+    best = [row(rows, width=64, kind=kind)["rate"] for kind in root_of_width.KINDS[:2]]
+    assert best[0] == 4 * best[1]
+    assert "best rates differ by a factor of four" in text
+
+
+def test_what_chapter_13_says_about_data_heads_and_positions_is_recorded():
+    text = prose("13_claims")
+    few = {"sentences": small_data.SHORT, "pairs": 300}
+    gap = mean_difference(
+        claim("small-data"), "nats", few, {"model": "LSTM"}, {"model": "Transformer"}
+    )
+    assert f"the Transformer is, clearly, by {gap:.2f} nats a word" in text
+    rows = claim("heads")
+    nats = {v: interval(trials(rows, "nats", variation=v)).mean for v in options(rows, "variation")}
+    assert 0.3 < 1 - nats["8 heads"] / nats["1 head"] < 0.36
+    assert "a third less cross-entropy than one" in text
+    assert 0.06 < 1 - nats["8 heads"] / nats["4 heads"] < 0.073
+    assert "eight heads beat four by a fifteenth" in text
+    rows = claim("positions")
+    waves = {"variation": variations.SINUSOIDAL}
+    less = {
+        kind: mean_difference(rows, "nats", {}, {"variation": kind}, waves)
+        for kind in (variations.LEARNED, variations.SCALED)
     }
+    assert f"The small table is {less[variations.LEARNED]:.3f} nats behind" in text
+    assert less[variations.SCALED] < 0
 
-    def right(norm, warmup, rate):
-        found = trials(rows["warm-up"], "right", norm=norm, warmup=warmup, rate=rate)
-        return 100 * interval(found).mean
 
-    costs = {norm: right(norm, 1, 1e-3) - right(norm, 100, 1e-3) for norm in ("post", "pre")}
-    assert f"it costs post-norm {costs['post']:.0f} points and pre-norm {costs['pre']:.1f}" in text
-    for rate in (1e-3, 3e-3, 1e-2):
-        assert all(right("pre", warmup, rate) > right("post", warmup, rate) for warmup in (1, 100))
-    learned, computed = (
-        interval(trials(rows["positions"], "surprise", variation=v)).mean
-        for v in ("learned", "sinusoidal")
-    )
-    assert 1.3 < learned / computed < 1.37
-    assert "a table is a third more surprised" in text
-    sizes = [each["parameters"] for each in rows["small-data"]]
-    assert (round(min(sizes), -3), round(max(sizes), -3)) == (287_000, 291_000)
-    assert "parameters (287,000 to 291,000)" in text
-    rates = {w: row(rows["root-of-width"], width=w, kind="not divided")["rate"] for w in (64, 256)}
-    assert set(rates.values()) == {1e-3}
-    assert "the lower of our two rates at 64 and at 256" in text
-    gap = difference(
-        *(
-            trials(rows["copying"], "right", letters=64, model=m)
-            for m in ("Transformer", "LSTM with attention")
-        )
-    )
-    assert 0.003 < gap.mean < 0.0037
-    assert "remaining lead, a third of a point" in text
-    leads = [
-        row(rows["by-length"], threads=2, length=n, model="LSTM with attention")["seconds"]
-        / row(rows["by-length"], threads=2, length=n, model="Transformer")["seconds"]
-        for n in (16, 64, 128, 256, 512, 1024, 2048)
-    ]
-    assert max(leads) < 1
-    assert leads[0] < leads[1]
-    assert leads[2:] == sorted(leads[2:], reverse=True)
-    seconds = json.loads((ROOT / "src/unmasked_book/records/cpu.json").read_text())["scaling"][
-        "seconds"
-    ]
-    explicit, fused = (seconds[kind][1] / seconds[kind][0] for kind in ("explicit", "fused"))
-    assert f"{explicit:.1f} times as much written down and {fused:.1f} times fused" in text
+def test_what_chapter_13_says_about_warm_up_is_recorded():
+    text = prose("13_claims")
+    rows = claim("warm-up")
+
+    def gain(norm):
+        at = {"norm": norm, "clip": 1.0}
+        return 100 * mean_difference(rows, "right", at, {"warmup": 100}, {"warmup": 1})
+
+    assert f"a warm-up gives post-norm {gain('post'):.1f} points" in text
+    assert abs(gain("pre")) < 0.1
+    for clip in warm_up.CLIPS:
+        for warmup in warm_up.WARM_UPS:
+            at = {"clip": clip, "warmup": warmup}
+            lead = mean_difference(rows, "right", at, {"norm": "pre"}, {"norm": "post"})
+            assert 0.04 < lead < 0.08
+    assert "pre-norm is four to eight points ahead" in text
