@@ -13,10 +13,10 @@ from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked.search import greedy
 from unmasked_book import plain
 from unmasked_book.exercises import CHECKS, check_answer
-from unmasked_book.exercises.testing import copied_pairs
 from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
+from unmasked_book.exercises.testing import copied_pairs
 from unmasked_book.exercises.translating import common, once
 from unmasked_book.experiments.statistics import difference, interval
 from unmasked_book.machines import rounded
