@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from engine import Engine, camel, without_padding
+from engine import Engine, without_padding
 from playwright.sync_api import Page
 
 import unmasked
-from helpers import MODELS, VOCABULARY, small_config
+from helpers import MODELS, VOCABULARY, camel, small_config
 from unmasked.config import BOS
 from unmasked.data.corpus import pad
 from unmasked.data.phrasebook import sentence_pairs

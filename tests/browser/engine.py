@@ -175,12 +175,6 @@ def switches(off: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"heads": [], "hidden": [], **(off or {})}
 
 
-def camel(part: str) -> str:
-    """encoder_self → encoderSelf: a part's name in the engine."""
-    first, *others = part.split("_")
-    return first + "".join(other.title() for other in others)
-
-
 def without_padding(row: Iterable[int]) -> list[int]:
     """A search's tokens: up to its EOS, or to where padding begins."""
     tokens = list(row)

@@ -367,6 +367,7 @@ def test_without_the_package(monkeypatch):
         multi30k("tiny")
 
 
+@pytest.mark.filterwarnings("error")
 def test_no_warning_about_widgets(monkeypatch):
     """Which tqdm gives where pooch is imported in a notebook; other warnings get through."""
     actual, others = builtins.__import__, []

@@ -6,8 +6,8 @@ from html import unescape
 
 import pytest
 import torch
-from engine import camel
 
+from helpers import camel
 from unmasked.translator import shipped_models
 from unmasked_book import recorded
 from unmasked_book.ablation import PARTS
