@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from command import command
 from tqdm import tqdm
 
+from command import command
 from unmasked.training.machine import machine
 from unmasked_book.experiments import EXPERIMENTS, TIMED
 from unmasked_book.experiments.procedure import Job

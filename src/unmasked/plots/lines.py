@@ -78,7 +78,7 @@ def curves(
 ) -> Picture:
     """Lines over one axis. `mark` draws a vertical line at a place and says what is there; `low` is
     where the upright axis begins. With `colours`, a line has the same one in several figures: its
-    number in the palette, for each name.
+    number in the palette, for each name. Where a value is NaN, a line has no point.
     """
     words = []
     with rc_context(STYLE):
@@ -90,10 +90,11 @@ def curves(
                 fix = "give x and each line the same length"
                 raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
             look = (colours or {}).get(name, i) % 6
-            axis.plot(xs, ys, color=COLOURS[look], linestyle=DASHES[look], label=name, lw=1.8)
+            at, ys = xs[~np.isnan(ys)], ys[~np.isnan(ys)]
+            axis.plot(at, ys, color=COLOURS[look], linestyle=DASHES[look], label=name, lw=1.8)
             words.append(
-                f"{name} goes from {number(ys[0])} at {number(xs[0])} to {number(ys[-1])} at "
-                f"{number(xs[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"
+                f"{name} goes from {number(ys[0])} at {number(at[0])} to {number(ys[-1])} at "
+                f"{number(at[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"
             )
         if mark:
             axis.axvline(mark[0], color=GREY, lw=1, ls=(0, (2, 2)))

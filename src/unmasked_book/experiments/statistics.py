@@ -132,9 +132,13 @@ def intervals(
     xlabel: str,
     ylabel: str,
     log_y: bool = False,
+    joined: bool = True,
     height: float = 2.9,
 ) -> Picture:
-    """Panels side by side, each with lines over the same places; bars show 95% intervals."""
+    """Panels side by side, each with lines over the same places; bars show 95% intervals.
+
+    Places that have no order are not `joined`.
+    """
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
         figure, [axes] = panels(1, len(titled), height)
@@ -150,8 +154,9 @@ def intervals(
                 colour, marker = COLOURS[i % 6], MARKERS[i % 6]
                 for place, values in zip(at, runs, strict=True):
                     axis.plot([place] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
+                dashes = DASHES[i % 6] if joined else ""
                 axis.errorbar(at, means, reach, color=colour, marker=marker, ms=4.5, lw=1.5,
-                              ls=DASHES[i % 6], capsize=3, label=name)  # fmt: skip
+                              ls=dashes, capsize=3, label=name)  # fmt: skip
                 each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
                 words.append(f"{title + ', ' if title else ''}{name}: {each}")
             axis.set(xlabel=xlabel, title=title, yscale="log" if log_y else "linear")
@@ -160,7 +165,8 @@ def intervals(
             )
             axis.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel(ylabel)
-        handles = axes[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside lower center", ncols=min(4, len(handles[0])))
+        handles, names = axes[0].get_legend_handles_labels()
+        columns = min(4 if sum(map(len, names)) < 60 else 2, len(names))
+        figure.legend(handles, names, loc="outside lower center", ncols=columns)
     heading = f"{ylabel} over {xlabel}, means of several runs with 95% intervals"
     return Picture(figure, f"{heading}. {'; '.join(words)}.")

@@ -157,9 +157,9 @@ def warm_up(rows: Rows) -> Verdict:
         pairs = {norm: [trials(rows, "right", norm=norm, warmup=warmup, clip=clip)
                         for warmup in (some, none)] for norm in ("post", "pre")}  # fmt: skip
         needs = above(*pairs["post"])
-        spared = difference(*pairs["pre"])
+        spared = difference(pairs["pre"][0], pairs["pre"][1])
         holds[clip] = needs, needs and max(-spared.low, spared.high) < POINTS
-        points = (100 * difference(*pairs[norm]).mean for norm in ("post", "pre"))
+        points = (100 * difference(pairs[norm][0], pairs[norm][1]).mean for norm in ("post", "pre"))
         gains.append(
             "{:+.1f} and {:+.1f} points".format(*points) + (" unclipped" if clip is None else "")
         )

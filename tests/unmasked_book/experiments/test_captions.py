@@ -57,7 +57,6 @@ def test_a_caption_that_judges_does_not_choose(monkeypatch):
 def test_the_table_and_the_picture_say_the_same():
     gaps = {"clear": gap(*rows(3.0, (0.1, 1.0))), "not": gap(*rows(0.0, (2.0, 20.0)))}
     lines = captions.table(gaps).lines
-    assert [line[-1] for line in lines] == ["clear?", "yes", "no"]
     assert lines[1][1].startswith(f"+{gaps['clear'].usual.mean:.3f} (+0.")
     picture = captions.drawn(gaps)
     assert f"clear: {gaps['clear'].usual}; not: {gaps['not'].usual}." in picture.words
