@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from torch import Tensor
 
 from ..errors import invalid
-from .picture import COLOURS, DASHES, GREY, INK, STYLE, Picture, number, panels
+from .picture import COLOURS, DASHES, GREY, INK, STYLE, Picture, in_a_row, number, panels
 
 
 def bars(
@@ -112,7 +112,6 @@ def curves(
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01, y=0.15 if mark else 0.05)  # space for what the mark says
         axis.set_ylim(bottom=low)
-        in_a_row = 4 if sum(map(len, lines)) < 60 else 2
-        figure.legend(loc="outside lower center", ncols=min(in_a_row, len(lines)))
+        figure.legend(loc="outside lower center", ncols=in_a_row(lines))
     heading = f"{title}. " if title else ""
     return Picture(figure, f"{heading}{ylabel} over {xlabel}. {'; '.join(words)}.")

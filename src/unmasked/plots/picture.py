@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from os import PathLike
 from typing import Any
 
@@ -68,6 +68,11 @@ def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Ax
     """A figure of the page's width with rows × columns axes, each row `height` inches high."""
     figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
     return figure, [list(line) for line in figure.subplots(rows, columns, squeeze=False)]
+
+
+def in_a_row(names: Collection[str]) -> int:
+    """So many of a legend's names stand side by side below a figure."""
+    return min(4 if sum(map(len, names)) < 60 else 2, len(names))
 
 
 def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:

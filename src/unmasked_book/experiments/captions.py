@@ -11,18 +11,15 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from matplotlib import rc_context
-from torch import nn
 
-from unmasked.config import TransformerConfig
 from unmasked.plots.picture import COLOURS, GREY, STYLE, Picture, panels
 from unmasked.training.recipe import Recipe
-from unmasked.transformer import Transformer
 
 from .learning import learn_texts, nats_of_each
-from .lstm import Recurrent, count_parameters, recurrent_of_size
+from .lstm import count_parameters
 from .procedure import Experiment
+from .small_data import make
 from .statistics import Interval, Table, in_figures
 from .texts import Texts, captions
 
@@ -32,24 +29,13 @@ MODELS = (LSTM, "Transformer")
 STEPS, WARMUP, SEEDS, DRAWS = 800, 160, 5, 20_000
 
 
-def make(model: str, words: int, seed: int, dropout: float, **options: Any) -> nn.Module:
-    torch.manual_seed(seed)
-    sizes: dict[str, Any] = {"d_model": 64, "n_layers": 2, "d_ff": 256, "max_len": 256}
-    transformer = Transformer(TransformerConfig(
-        source_vocab=words, target_vocab=words, dropout=dropout, **sizes, **options))  # fmt: skip
-    if model == "Transformer":
-        return transformer
-    torch.manual_seed(seed)
-    width = recurrent_of_size(count_parameters(transformer), words, words)
-    return Recurrent(words, words, width, dropout=dropout)
-
-
 def trial(
     *, rate: float, seed: int, dropout: float = 0.1, pairs: int = ALL, model: str = "Transformer",
     heads: int = 4, norm: str = "pre", warmup: int = WARMUP, steps: int = STEPS,
 ) -> dict[str, Any]:  # fmt: skip
     texts = captions(pairs, seed if pairs < ALL else 0)  # all are the same for every seed
-    made = make(model, len(texts.vocabulary), seed, dropout, n_heads=heads, norm=norm)
+    words = len(texts.vocabulary)
+    made = make(model, words, dropout, seed, n_heads=heads, norm=norm, max_len=256)
     recipe = Recipe(
         steps=steps, rate=rate, warmup=warmup, tokens=960, smoothing=0.0, clip=1.0, seed=seed
     )

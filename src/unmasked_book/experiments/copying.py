@@ -18,7 +18,7 @@ from unmasked.training.recipe import Recipe
 
 from ..examples import FIRST_LETTER, LETTERS, speller
 from .learning import learn, score
-from .lstm import Recurrent, count_parameters, recurrent_of_size
+from .lstm import count_parameters, recurrent_like
 from .procedure import Experiment
 
 LSTMS: dict[str, dict[str, Any]] = {
@@ -43,9 +43,7 @@ def make(kind: str, seed: int) -> nn.Module:
     transformer = speller(seed=seed, n_layers=2, max_len=512)
     if kind == "Transformer":
         return transformer
-    width = recurrent_of_size(count_parameters(transformer), LETTERS, LETTERS, **LSTMS[kind])
-    torch.manual_seed(seed)
-    return Recurrent(LETTERS, LETTERS, width, **LSTMS[kind])
+    return recurrent_like(transformer, LETTERS, seed, **LSTMS[kind])
 
 
 def trial(

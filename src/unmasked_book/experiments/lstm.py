@@ -137,3 +137,10 @@ def recurrent_of_size(
     while distance(width + 2) < distance(width):
         width += 2
     return width
+
+
+def recurrent_like(model: nn.Module, words: int, seed: int, **options: Any) -> Recurrent:
+    """With these options and as many parameters as the model, its weights drawn by the seed."""
+    width = recurrent_of_size(count_parameters(model), words, words, **options)
+    torch.manual_seed(seed)
+    return Recurrent(words, words, width, **options)

@@ -18,7 +18,7 @@ from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
 
 from .learning import learn_texts
-from .lstm import Recurrent, count_parameters, recurrent_of_size
+from .lstm import count_parameters, recurrent_like
 from .procedure import Experiment
 from .texts import LONG, SHORT, phrasebook
 
@@ -32,17 +32,15 @@ SIZES = (300, 7500)
 STEPS = 400
 
 
-def make(kind: str, words: int, dropout: float, seed: int) -> nn.Module:
+def make(kind: str, words: int, dropout: float, seed: int, **changes: Any) -> nn.Module:
     """A Transformer of two layers and width 64, or an LSTM with attention of the same size."""
+    sizes = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256}
+    options: dict[str, Any] = {**sizes, "dropout": dropout, "norm": "pre", **changes}
     torch.manual_seed(seed)
-    transformer = Transformer(TransformerConfig(
-        source_vocab=words, target_vocab=words, d_model=64, n_heads=4, n_layers=2, d_ff=256,
-        dropout=dropout, norm="pre"))  # fmt: skip
+    transformer = Transformer(TransformerConfig(source_vocab=words, target_vocab=words, **options))
     if kind == "Transformer":
         return transformer
-    torch.manual_seed(seed)
-    width = recurrent_of_size(count_parameters(transformer), words, words, **LSTMS[kind])
-    return Recurrent(words, words, width, dropout=dropout, **LSTMS[kind])
+    return recurrent_like(transformer, words, seed, dropout=dropout, **LSTMS[kind])
 
 
 def trial(

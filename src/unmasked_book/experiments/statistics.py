@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib import rc_context
 
 from unmasked.errors import invalid
-from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, panels
+from unmasked.plots.lines import curves
+from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, panels
 
 # --- Intervals --------------------------------------------------------------------------------
 
@@ -166,7 +167,14 @@ def intervals(
             axis.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel(ylabel)
         handles, names = axes[0].get_legend_handles_labels()
-        columns = min(4 if sum(map(len, names)) < 60 else 2, len(names))
-        figure.legend(handles, names, loc="outside lower center", ncols=columns)
+        figure.legend(handles, names, loc="outside lower center", ncols=in_a_row(names))
     heading = f"{ylabel} over {xlabel}, means of several runs with 95% intervals"
     return Picture(figure, f"{heading}. {'; '.join(words)}.")
+
+
+def ladders(tried: Mapping[str, Mapping[str, float]]) -> Picture:
+    """The mean validation losses of several models, each over the learning rates that it tried."""
+    rates = sorted({rate for losses in tried.values() for rate in losses}, key=float)
+    lines = {name: [losses.get(rate, math.nan) for rate in rates] for name, losses in tried.items()}
+    return curves(lines, [float(rate) for rate in rates], xlabel="learning rate",
+                  ylabel="validation cross-entropy", log_x=True)  # fmt: skip
