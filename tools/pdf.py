@@ -10,14 +10,12 @@ import argparse
 import html
 import io
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import yaml
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, NameObject
 from tqdm import tqdm
@@ -25,8 +23,12 @@ from tqdm import tqdm
 from release import stated
 from repository import ROOT, current
 
+sys.path[:0] = [str(ROOT / "tests/book"), str(ROOT / "tests/browser")]
+
+from browsers import launch  # noqa: E402
+from pages import HTML, pages  # noqa: E402
+
 TITLE, AUTHOR = "The Transformer, Unmasked", "The Transformer, Unmasked maintainers"
-HTML = ROOT / "_build/html"
 INDEX = "genindex"
 TARGET = ROOT / "_build/unmasked.pdf"
 PAPER = {"format": "A4", "print_background": True, "tagged": True,
@@ -60,20 +62,6 @@ class Part(NamedTuple):
     @property
     def title(self) -> str:
         return self.headings[0].title
-
-
-def names() -> list[str]:
-    """The pages in reading order."""
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    chapters = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
-    return [contents["root"], *chapters, INDEX]
-
-
-def launch(playwright: Playwright) -> Browser:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if not path:
-        sys.exit("no browser: install Chromium (Debian, Ubuntu: apt-get install chromium)")
-    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
 
 
 def printed(browser: Browser, name: str) -> Part:
@@ -212,7 +200,7 @@ def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="pages, such as book/01_masks (default: all)")
-    chosen = parser.parse_args().names or names()
+    chosen = parser.parse_args().names or [*pages(), INDEX]
     if missing := [name for name in chosen if not (HTML / f"{name}.html").exists()]:
         sys.exit(f"there is no page {missing[0]} in {HTML}: run `make book`")
     with sync_playwright() as playwright:
@@ -222,8 +210,8 @@ def main() -> None:
         browser.close()
     book.compress_identical_objects()
     book.write(TARGET)
-    pages, size = len(book.pages), TARGET.stat().st_size / 2**20
-    print(f"The book is at {TARGET.relative_to(ROOT)}: {pages} pages, {size:.1f} MiB.")
+    length, size = len(book.pages), TARGET.stat().st_size / 2**20
+    print(f"The book is at {TARGET.relative_to(ROOT)}: {length} pages, {size:.1f} MiB.")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from named import find
+from named import address_of, find
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -42,32 +42,30 @@ def chapter_of(module: str) -> str:
 
 
 @cache
-def functions(path: Path) -> list[tuple[str, int, str]]:
-    """Each test of a file: its name, its line and its text."""
+def functions(path: Path) -> list[tuple[int, str]]:
+    """Each test of a file: its line and its text."""
     text = path.read_text(encoding="utf-8")
     return [
-        (node.name, node.lineno, ast.get_source_segment(text, node) or "")
+        (node.lineno, ast.get_source_segment(text, node) or "")
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
 
 
-def tests_using(root: Path, module: str, name: str) -> Iterator[tuple[str, str, int]]:
-    """File, name and line of the tests that name it; those that mirror its module come first."""
+def tests_using(root: Path, module: str, name: str) -> Iterator[tuple[str, int]]:
+    """File and line of the tests that name it; those that mirror its module come first."""
     mirrored = root / "tests/unmasked" / (module.replace(".", "/") + ".py")
     mirrored = mirrored.with_name(f"test_{mirrored.name}")
     others = sorted(root.glob("tests/**/test_*.py"), key=lambda path: path != mirrored)
     for path in others:
-        for test, line, text in functions(path):
+        for line, text in functions(path):
             if re.search(rf"\b{name}\b", text):
-                yield path.relative_to(root).as_posix(), test, line
+                yield path.relative_to(root).as_posix(), line
 
 
 def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
     lines = rest[-1]
     root = Path(app.srcdir)
-    options = app.config.html_theme_options
-    folder = f"{options['repository_url']}/blob/{options['repository_branch']}"
     path, line = find(root, "source", name)
     module = path.removeprefix("src/unmasked/").removesuffix(".py").replace("/", ".")
     last = name.rpartition(".")[2]
@@ -76,9 +74,10 @@ def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
         logger.warning("api.md: no test names %s", name)
         return
     chapter = chapter_of(module)
+    source, test = address_of(app.config, path, line), address_of(app.config, *found)
     lines += [
         "",
-        f"`Source <{folder}/{path}#L{line}>`__ · `test <{folder}/{found[0]}#L{found[2]}>`__ · "
+        f"`Source <{source}>`__ · `test <{test}>`__ · "
         f":doc:`chapter {int(chapter[:2])} <{chapter}>`",
         "",
     ]

@@ -16,6 +16,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
@@ -72,6 +73,12 @@ def defined(node: ast.stmt) -> list[str]:
     return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
+def address_of(config: Config, path: str, line: int) -> str:
+    """Where a line of the repository can be read."""
+    options = config.html_theme_options
+    return f"{options['repository_url']}/blob/{options['repository_branch']}/{path}#L{line}"
+
+
 def breakable(name: str) -> nodes.literal:
     """Code that a narrow column may break after a dot or an underscore, and before a capital."""
     first, *others = re.split(r"(?<=[._])|(?<=[a-z])(?=[A-Z])", name)
@@ -92,9 +99,7 @@ class Named(SphinxRole):
             logger.warning("%s", error, location=self.get_location())
             return [nodes.literal("", shown)], []
         self.env.note_dependency(str(Path(self.env.srcdir, path)))
-        options = self.config.html_theme_options
-        folder = f"{options['repository_url']}/blob/{options['repository_branch']}"
-        address = f"{folder}/{path}#L{line}"
+        address = address_of(self.config, path, line)
         return [nodes.reference("", "", breakable(shown), refuri=address)], []
 
 

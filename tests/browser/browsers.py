@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,8 @@ OPTIONS = ["--no-sandbox", "--disable-quic", "--disable-background-networking"]
 
 def launch(playwright: Playwright) -> Browser:
     path = shutil.which("chromium") or shutil.which("google-chrome")
-    assert path, "no browser: install Chromium (Debian, Ubuntu: apt-get install chromium)"
+    if not path:
+        sys.exit("no browser: install Chromium (Debian, Ubuntu: apt-get install chromium)")
     return playwright.chromium.launch(executable_path=path, args=OPTIONS)
 
 

@@ -92,3 +92,12 @@ def test_powers_of_ten_are_written_as_powers():
     assert picture._repr_png_()
     labels = picture.figure.axes[0].get_yticklabels()
     assert any("$" in label.get_text() and label.get_parse_math() for label in labels)
+
+
+def test_a_line_has_no_point_where_its_value_is_nan():
+    picture = plots.curves({"a": [float("nan"), 2.0, 1.0], "b": [3.0, 4.0, 5.0]}, [1, 2, 3],
+                     xlabel="x", ylabel="y")  # fmt: skip
+    first, second = picture.figure.axes[0].lines
+    assert first.get_xydata().tolist() == [[2, 2], [3, 1]]
+    assert len(second.get_xydata()) == 3
+    assert "a goes from 2 at 2 to 1 at 3, lowest 1, highest 2" in picture.words

@@ -13,6 +13,7 @@ from unmasked_book.experiments.statistics import (
     difference,
     interval,
     intervals,
+    ladders,
     options,
     row,
     table,
@@ -104,3 +105,9 @@ def test_a_table_compares_each_row_with_the_one_it_should():
     assert second[3:5] == ["+30.4 (+30.2 to +30.7)", "yes"]
     assert found._repr_markdown_().splitlines()[1] == "|" + "---|" * 7
     assert "which" in repr(found)
+
+
+def test_a_ladder_is_drawn_over_the_rates_that_its_model_has_tried():
+    picture = ladders({"high": {"0.002": 2.0, "0.004": 1.0}, "low": {"0.001": 3.0, "0.002": 4.0}})
+    places = [line.get_xydata().tolist() for line in picture.figure.axes[0].lines]
+    assert places == [[[0.002, 2], [0.004, 1]], [[0.001, 3], [0.002, 4]]]
