@@ -96,10 +96,12 @@ def table(
     *, percent: bool = False,
 ) -> Table:  # fmt: skip
     """A line for each row, named by these options under these headings: its mean; how far it is
-    from the row that differs in `against` alone, seed by seed; and which rates it has tried.
+    from the row that differs in `against` alone, seed by seed; and what it chose, rates first.
     """
     unit = "%" if percent else "nats"
-    lines = [[*by.values(), f"mean, {unit} (95%)", "difference (95%)", "clear?", "rate", "tried"]]
+    chosen = [name for name in rows[0]["tried"] if name != "rate"]
+    found = [f"mean, {unit} (95%)", "difference (95%)", "clear?"]
+    lines = [[*by.values(), *found, "rate", "tried", *chosen]]
     for each in rows:
         here = {name: each[name] for name in by}
         values, others = (trials(rows, measured, **at) for at in (here, {**here, **against}))
@@ -111,7 +113,8 @@ def table(
         tried = sorted(float(rate) for rate in each["tried"]["rate"])
         rates = [f"{each['rate']:g}", f"{tried[0]:g} to {tried[-1]:g}"]
         names = ["none" if each[name] is None else str(each[name]) for name in by]
-        lines.append([*names, in_figures(interval(values), percent), *compared, *rates])
+        choices = [f"{each[name]:g}" for name in chosen]
+        lines.append([*names, in_figures(interval(values), percent), *compared, *rates, *choices])
     return Table(lines)
 
 
@@ -136,7 +139,7 @@ def intervals(
     joined: bool = True,
     height: float = 2.9,
 ) -> Picture:
-    """Panels side by side, each with lines over the same places; bars show 95% intervals.
+    """Panels side by side on one scale, with lines over the same places; bars are 95% intervals.
 
     Places that have no order are not `joined`.
     """
@@ -165,6 +168,9 @@ def intervals(
                 places, [f"{label:,}" if isinstance(label, int) else str(label) for label in x]
             )
             axis.spines[["top", "right"]].set_visible(False)
+            if axis is not axes[0]:
+                axis.sharey(axes[0])
+                axis.tick_params(labelleft=False)
         axes[0].set_ylabel(ylabel)
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=in_a_row(names))

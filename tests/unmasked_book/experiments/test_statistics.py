@@ -65,7 +65,8 @@ def test_intervals_are_drawn_as_they_are_said():
                               xlabel="pairs", ylabel="nats", log_y=True)  # fmt: skip
     left, right = picture.figure.axes
     assert [text.get_text() for text in left.get_xticklabels()] == ["5", "5,000"]
-    assert left.get_yscale() == "log"
+    assert left.get_yscale() == right.get_yscale() == "log"
+    assert left.get_ylim() == right.get_ylim()  # so that heights can be compared
     [[bars, caps, _]] = right.containers
     assert bars.get_ydata().tolist() == [2.0, 4.0]
     low, high = (cap.get_ydata()[0] for cap in caps)
@@ -105,6 +106,10 @@ def test_a_table_compares_each_row_with_the_one_it_should():
     assert second[3:5] == ["+30.4 (+30.2 to +30.7)", "yes"]
     assert found._repr_markdown_().splitlines()[1] == "|" + "---|" * 7
     assert "which" in repr(found)
+    for each, rate in zip(rows, (0.1, 0.3, 0.5, 0.1), strict=True):
+        each["dropout"], each["tried"]["dropout"] = rate, {"0.1": 2, "0.3": 1}
+    found = table(rows, "right", {"size": "size", "kind": "which"}, {"kind": "a"})
+    assert [line[-1] for line in found.lines] == ["dropout", "0.1", "0.3", "0.5", "0.1"]
 
 
 def test_a_ladder_is_drawn_over_the_rates_that_its_model_has_tried():
