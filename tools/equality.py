@@ -2,8 +2,8 @@
 
 Example: python tools/equality.py
 
-Writes live-equality.json among the records. The browser tests make the same comparisons, and fail
-where a difference is larger than allowed or another than the stored one.
+Writes live-equality.json among the records. The browser tests make the same comparisons with some
+of the captions, and fail where a difference is larger than allowed.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def rows(page: Page) -> Iterator[dict[str, Any]]:
     yield from of_configurations(page)
 
 
-def of_model(page: Page, name: str) -> Iterator[dict[str, Any]]:
+def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
+    """With all captions and what follows from them, or with every second, third, … of them."""
     torch.set_num_threads(1)
     translator = unmasked.load(name)
     engine = Engine(page, folder_of(name))
@@ -85,14 +86,14 @@ def of_model(page: Page, name: str) -> Iterator[dict[str, Any]]:
             differ = different(engine.texts(theirs), back)
             yield row(f"tokens back to text: {kind}", len(sentences), differ=differ, limit=0)
 
-    sentences = texts(name)["captions"]
-    sources = [translator.read(sentence) for sentence in sentences]
+    sources = [translator.read(sentence) for sentence in texts(name)["captions"][::every]]
     outputs = generated(translator, sources)
     pairs = [(s, [BOS, *t[:-1]]) for s, t in zip(sources, outputs, strict=True)]
     gap, _ = largest_gap(engine, translator.model, pairs)
     yield row("logits", sum(len(t) for _, t in pairs), largest=gap, limit=LIMIT)
-    gap = largest_map_gap(engine, translator, pairs[:20])
-    yield row("attention maps, all heads", 20, largest=gap, limit=LIMIT)
+    some = pairs[:20]
+    gap = largest_map_gap(engine, translator, some)
+    yield row("attention maps, all heads", len(some), largest=gap, limit=LIMIT)
 
     differ = different(engine.greedy(sources), outputs)
     yield row("greedy translations", len(sources), differ=differ, limit=0)
@@ -104,9 +105,9 @@ def of_model(page: Page, name: str) -> Iterator[dict[str, Any]]:
         yield row(what, len(sources), differ=different(found, beams[width]), limit=0)
 
     for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
-        yield from of_ablation(engine, translator, name, pairs, parts)
+        yield from of_ablation(engine, translator, name, some, parts)
     heads = [("encoder", 0, 1), ("decoder", 2, 3), ("cross", 1, 3), ("cross", 3, 0)]
-    yield from of_ablation(engine, translator, name, pairs, (), heads)
+    yield from of_ablation(engine, translator, name, some, (), heads)
     gap, _ = largest_gap(engine, translator.model, pairs, hide=2)
     yield row("the third source token hidden: logits", len(pairs), largest=gap, limit=LIMIT)
 
@@ -130,16 +131,16 @@ def of_ablation(
     model = without(translator.model, *parts, heads=heads)
     off = {camel(part): True for part in parts} | {"heads": [" ".join(map(str, h)) for h in heads]}
     what = f"without {' and '.join(PARTS_SAID[part] for part in parts) or 'four heads'}"
-    gap, own = largest_gap(engine, model, pairs[:20], off, relative=True)
-    row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": 20}
+    gap, own = largest_gap(engine, model, pairs, off, relative=True)
+    row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": len(pairs)}
     yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
-    some = [source for source, _ in pairs[:20]]
+    sources = [source for source, _ in pairs]
     single, exact = (
-        generated(Translator(each, translator.source, translator.target), some, 12)
+        generated(Translator(each, translator.source, translator.target), sources, 12)
         for each in (model, copy.deepcopy(model).double())
     )
-    differ = different(engine.greedy(some, off, limit=12), exact)
-    row = {"model": name, "what": f"{what}: greedy", "cases": 20, "differ": differ}
+    differ = different(engine.greedy(sources, off, limit=12), exact)
+    row = {"model": name, "what": f"{what}: greedy", "cases": len(pairs), "differ": differ}
     yield {**row, "limit": different(single, exact), "own": True}
 
 

@@ -1,5 +1,8 @@
 """A visit to the built book, at a size, that notes whatever goes wrong on the way."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Request
 
@@ -11,10 +14,15 @@ def left(request: Request) -> bool:
     return request.failure == "net::ERR_ABORTED"
 
 
-def faults_of_access(page: Page, part: str | None = None, but: str | None = None) -> list[str]:
+def faults_of_access(
+    page: Page, part: str | None = None, but: str | None = None, rules: Sequence[str] = ()
+) -> list[str]:
     """What axe finds in the page, or in the part that a selector names, and not in another."""
     where = {"exclude": [[but]]} if but else part
-    found = Axe().run(page, where, options={"preload": False}).response["violations"]
+    options: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
+    found = Axe().run(page, where, options=options).response["violations"]
     return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
 
 

@@ -93,14 +93,15 @@ class Table(NamedTuple):
 
 def table(
     rows: Rows, measured: str, by: Mapping[str, str], against: Mapping[str, Any],
-    *, percent: bool = False,
+    *, percent: bool = False, digits: int | None = None,
 ) -> Table:  # fmt: skip
     """A line for each row, named by these options under these headings: its mean; how far it is
     from the row that differs in `against` alone, seed by seed; and what it chose, rates first.
     """
     unit = "%" if percent else "nats"
     chosen = [name for name in rows[0]["tried"] if name != "rate"]
-    found = [f"mean, {unit} (95%)", "difference (95%)", "clear?"]
+    baseline = next(iter(against.values()))
+    found = [f"mean, {unit} (95%)", f"minus {baseline} (95%)", "clear?"]
     lines = [[*by.values(), *found, "rate", "tried", *chosen]]
     for each in rows:
         here = {name: each[name] for name in by}
@@ -109,18 +110,23 @@ def table(
         if here != {**here, **against}:
             sure = above(values, others) or above(others, values)
             gap = difference(values, others)
-            compared = [in_figures(gap, percent, signed=True), "yes" if sure else "no"]
+            compared = [in_figures(gap, percent, digits, signed=True), "yes" if sure else "no"]
         tried = sorted(float(rate) for rate in each["tried"]["rate"])
         rates = [f"{each['rate']:g}", f"{tried[0]:g} to {tried[-1]:g}"]
         names = ["none" if each[name] is None else str(each[name]) for name in by]
         choices = [f"{each[name]:g}" for name in chosen]
-        lines.append([*names, in_figures(interval(values), percent), *compared, *rates, *choices])
+        lines.append(
+            [*names, in_figures(interval(values), percent, digits), *compared, *rates, *choices]
+        )
     return Table(lines)
 
 
-def in_figures(found: Interval, percent: bool, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    mean, low, high = (f"{100 * x:{sign}.1f}" if percent else f"{x:{sign}.3f}" for x in found)
+def in_figures(
+    found: Interval, percent: bool, digits: int | None = None, *, signed: bool = False
+) -> str:
+    """With one digit for percent and three for nats, unless told otherwise."""
+    form = f"{'+' if signed else ''}.{digits or (1 if percent else 3)}f"
+    mean, low, high = (format(100 * x if percent else x, form) for x in found)
     return f"{mean} ({low} to {high})".replace("-", "−")
 
 
@@ -146,6 +152,8 @@ def intervals(
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
         figure, [axes] = panels(1, len(titled), height)
+        for axis in axes[1:]:
+            axis.sharey(axes[0])
         for (title, lines), axis in zip(titled.items(), axes, strict=True):
             for i, (name, runs) in enumerate(lines.items()):
                 if len(runs) != len(x):
@@ -168,9 +176,7 @@ def intervals(
                 places, [f"{label:,}" if isinstance(label, int) else str(label) for label in x]
             )
             axis.spines[["top", "right"]].set_visible(False)
-            if axis is not axes[0]:
-                axis.sharey(axes[0])
-                axis.tick_params(labelleft=False)
+            axis.tick_params(labelleft=axis is axes[0])
         axes[0].set_ylabel(ylabel)
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=in_a_row(names))

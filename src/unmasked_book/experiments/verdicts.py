@@ -177,7 +177,7 @@ def squared(scaling: Mapping[str, Mapping[str, list[float]]], lengths: list[int]
              for unit in ("seconds", "mebibytes") for kind in ("explicit", "fused")}  # fmt: skip
     times, memory = ([grows[kind, unit] for kind in ("explicit", "fused")]
                      for unit in ("seconds", "mebibytes"))  # fmt: skip
-    reason = f"over the last three lengths time grows like n^{times[0]:.1f} written down and "
+    reason = f"over the last three lengths time grows like n^{times[0]:.1f} explicit and "
     reason += f"n^{times[1]:.1f} fused, memory like n^{memory[0]:.1f} and n^{memory[1]:.1f}"
     if min(*times, *memory) > 1.5:
         return Verdict(YES, reason)

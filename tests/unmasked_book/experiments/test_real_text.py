@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from unmasked_book.experiments import captions
-from unmasked_book.experiments.captions import gap
+from unmasked_book.experiments.captions import compared
+from unmasked_book.experiments.statistics import difference
 
 
 def rows(means, spread, seeds=5, sentences=200):
@@ -18,26 +19,34 @@ def rows(means, spread, seeds=5, sentences=200):
     ]
 
 
+def gap(*pair):
+    return compared(*pair).gap
+
+
 def test_a_gap_is_counted_by_the_word():
-    found = gap(*rows(3.0, (0, 0)))
-    assert found.usual == pytest.approx((0.3, 0.3, 0.3))
-    assert found.clear
+    assert gap(*rows(3.0, (0, 0))) == pytest.approx((0.3, 0.3, 0.3))
 
 
 @pytest.mark.parametrize("spread", [(2.0, 0.0), (0.0, 20.0)])
 def test_seeds_and_captions_both_widen_it(spread):
     narrow, wide = gap(*rows(3.0, (0.1, 1.0))), gap(*rows(3.0, spread))
-    assert wide.usual.high - wide.usual.low > 3 * (narrow.usual.high - narrow.usual.low)
-    assert wide.sure.low < wide.usual.low < wide.usual.mean < wide.usual.high < wide.sure.high
-    assert narrow.clear
+    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
+    assert wide.low < wide.mean < wide.high
 
 
-def test_the_interval_over_captions_is_the_usual_one():
+def test_where_captions_agree_it_is_students_interval_over_the_seeds():
+    a, b = rows(3.0, (2.0, 0.0))
+    means = [[np.mean(trial["each"]) / 10 for trial in each["trials"]] for each in (a, b)]
+    usual, found = difference(*means), gap(a, b)
+    assert (found.high - found.low) / (usual.high - usual.low) == pytest.approx(1.0, abs=0.1)
+
+
+def test_the_interval_over_captions_is_not_too_narrow():
     pair = rows(3.0, (0.0, 20.0), sentences=400)
     less = np.array(pair[0]["trials"][0]["each"]) - np.array(pair[1]["trials"][0]["each"])
     error = less.std() / np.sqrt(len(less)) / 10
-    found = gap(*pair).usual
-    assert (found.high - found.low) / (2 * 1.96 * error) == pytest.approx(1.0, abs=0.05)
+    found = gap(*pair)
+    assert 1.0 < (found.high - found.low) / (2 * 1.96 * error) < 1.7
 
 
 def test_a_caption_that_judges_does_not_choose(monkeypatch):
@@ -55,10 +64,20 @@ def test_a_caption_that_judges_does_not_choose(monkeypatch):
 
 
 def test_the_table_and_the_picture_say_the_same():
-    gaps = {"clear": gap(*rows(3.0, (0.1, 1.0))), "not": gap(*rows(0.0, (2.0, 20.0)))}
+    gaps = {}
+    for name, pair in (("clear", rows(3.0, (0.1, 1.0))), ("not", rows(0.0, (2.0, 20.0)))):
+        for each, rate in zip(pair, (0.004, 0.008), strict=True):
+            each["rate"] = rate
+            for trial in each["trials"]:
+                trial["nats"] = sum(trial["each"]) / trial["words"]
+        gaps[name] = compared(*pair)
     lines = captions.table(gaps).lines
-    assert lines[1][1].startswith(f"+{gaps['clear'].usual.mean:.3f} (+0.")
+    assert [len(line) for line in lines] == [4, 4, 4]
+    assert (lines[1][1][-7:], lines[1][2][-7:]) == (", 0.004", ", 0.008")
+    means = [float(mean.split(",")[0]) for mean in lines[1][1:3]]
+    assert means[0] - means[1] == pytest.approx(gaps["clear"].gap.mean, abs=2e-3)
+    assert lines[1][3].startswith(f"+{gaps['clear'].gap.mean:.3f} (+0.")
     picture = captions.drawn(gaps)
-    assert f"clear: {gaps['clear'].usual}; not: {gaps['not'].usual}." in picture.words
+    assert f"clear: {gaps['clear'].gap}; not: {gaps['not'].gap}." in picture.words
     [axis] = picture.figure.axes
     assert [text.get_text() for text in axis.get_yticklabels()] == list(gaps)

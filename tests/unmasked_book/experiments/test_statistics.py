@@ -101,9 +101,13 @@ def test_a_table_compares_each_row_with_the_one_it_should():
             for size in (1, 2) for kind, gain in (("a", 0.0), ("b", 0.3))]  # fmt: skip
     found = table(rows, "right", {"size": "size", "kind": "which"}, {"kind": "a"}, percent=True)
     heading, first, second, *_ = found.lines
-    assert heading[:3] == ["size", "which", "mean, % (95%)"]
+    assert heading[:4] == ["size", "which", "mean, % (95%)", "minus a (95%)"]
     assert first == ["1", "a", "14.5 (12.3 to 16.7)", "", "", "0.01", "0.01 to 0.02"]
     assert second[3:5] == ["+30.4 (+30.2 to +30.7)", "yes"]
+    by, a = {"size": "size", "kind": "which"}, {"kind": "a"}
+    assert (
+        table(rows, "right", by, a, percent=True, digits=2).lines[1][2] == "14.50 (12.33 to 16.67)"
+    )
     assert found._repr_markdown_().splitlines()[1] == "|" + "---|" * 7
     assert "which" in repr(found)
     for each, rate in zip(rows, (0.1, 0.3, 0.5, 0.1), strict=True):

@@ -56,8 +56,8 @@ export class Translator {
       if (!this.translator) throw error;
       if (mine !== this.opening) return;
       this.build();
-      this.tell(`The other model could not be loaded: ${error.message}. Try again.`);
       await this.run();
+      this.tell(`The other model could not be loaded: ${error.message}. Try again.`);
       return;
     }
     this.build();
