@@ -96,13 +96,12 @@ def table(
     *, percent: bool = False, digits: int | None = None,
 ) -> Table:  # fmt: skip
     """A line for each row, named by these options under these headings: its mean; how far it is
-    from the row that differs in `against` alone, seed by seed; and what it chose, rates first.
+    from the row that differs in `against` alone, seed by seed; and what it chose, from what.
     """
     unit = "%" if percent else "nats"
-    chosen = [name for name in rows[0]["tried"] if name != "rate"]
     baseline = next(iter(against.values()))
     found = [f"mean, {unit} (95%)", f"minus {baseline} (95%)", "clear?"]
-    lines = [[*by.values(), *found, "rate", "tried", *chosen]]
+    lines = [[*by.values(), *found, *(x for name in rows[0]["tried"] for x in (name, "tried"))]]
     for each in rows:
         here = {name: each[name] for name in by}
         values, others = (trials(rows, measured, **at) for at in (here, {**here, **against}))
@@ -111,14 +110,16 @@ def table(
             sure = above(values, others) or above(others, values)
             gap = difference(values, others)
             compared = [in_figures(gap, percent, digits, signed=True), "yes" if sure else "no"]
-        tried = sorted(float(rate) for rate in each["tried"]["rate"])
-        rates = [f"{each['rate']:g}", f"{tried[0]:g} to {tried[-1]:g}"]
+        choices = [x for name in each["tried"] for x in (f"{each[name]:g}", ends(each, name))]
         names = ["none" if each[name] is None else str(each[name]) for name in by]
-        choices = [f"{each[name]:g}" for name in chosen]
-        lines.append(
-            [*names, in_figures(interval(values), percent, digits), *compared, *rates, *choices]
-        )
+        lines.append([*names, in_figures(interval(values), percent, digits), *compared, *choices])
     return Table(lines)
+
+
+def ends(row: Mapping[str, Any], name: str) -> str:
+    """Of what a row has tried of an option."""
+    tried = sorted(map(float, row["tried"][name]))
+    return f"{tried[0]:g} to {tried[-1]:g}"
 
 
 def in_figures(

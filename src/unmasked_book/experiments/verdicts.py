@@ -60,7 +60,7 @@ def copying(rows: Rows) -> Verdict:
     n = options(rows, "letters_a_row")[-1]
     *lstms, transformer = (trials(rows, "right", letters_a_row=n, model=m) for m in COPIERS)
     shares = ", ".join(
-        f"{m} {percent(r, 1)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
+        f"{m} {percent(r, 2)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
     )
     reason = f"of {n} letters right: {shares}"
     if all(above(transformer, lstm) for lstm in lstms):

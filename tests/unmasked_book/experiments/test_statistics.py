@@ -113,7 +113,8 @@ def test_a_table_compares_each_row_with_the_one_it_should():
     for each, rate in zip(rows, (0.1, 0.3, 0.5, 0.1), strict=True):
         each["dropout"], each["tried"]["dropout"] = rate, {"0.1": 2, "0.3": 1}
     found = table(rows, "right", {"size": "size", "kind": "which"}, {"kind": "a"})
-    assert [line[-1] for line in found.lines] == ["dropout", "0.1", "0.3", "0.5", "0.1"]
+    assert [line[-2] for line in found.lines] == ["dropout", "0.1", "0.3", "0.5", "0.1"]
+    assert {line[-1] for line in found.lines[1:]} == {"0.1 to 0.3"}
 
 
 def test_a_ladder_is_drawn_over_the_rates_that_its_model_has_tried():
