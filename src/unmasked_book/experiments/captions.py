@@ -22,7 +22,7 @@ from .learning import learn_texts, nats_of_each
 from .lstm import count_parameters
 from .procedure import Experiment
 from .small_data import make
-from .statistics import Interval, T, Table, in_figures
+from .statistics import Interval, T, Table, with_ends
 from .texts import Texts, captions
 
 ALL = 29_000
@@ -114,7 +114,7 @@ def table(gaps: Mapping[str, Compared]) -> Table:
             f"{fmean(trial['nats'] for trial in each['trials']):.3f}, {each['rate']:g}"
             for each in rows
         ]
-        lines.append([name, *means, in_figures(gap, False, signed=True)])
+        lines.append([name, *means, with_ends(gap)])
     return Table(lines)
 
 

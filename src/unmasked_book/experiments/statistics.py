@@ -100,8 +100,8 @@ def table(
     """
     unit = "%" if percent else "nats"
     baseline = next(iter(against.values()))
-    found = [f"mean, {unit} (95%)", f"minus {baseline} (95%)", "clear?"]
-    lines = [[*by.values(), *found, *(x for name in rows[0]["tried"] for x in (name, "tried"))]]
+    found = [f"mean, {unit}", f"minus {baseline}", "clear?"]
+    lines = [[*by.values(), *found, *rows[0]["tried"]]]
     for each in rows:
         here = {name: each[name] for name in by}
         values, others = (trials(rows, measured, **at) for at in (here, {**here, **against}))
@@ -109,25 +109,32 @@ def table(
         if here != {**here, **against}:
             sure = above(values, others) or above(others, values)
             gap = difference(values, others)
-            compared = [in_figures(gap, percent, digits, signed=True), "yes" if sure else "no"]
-        choices = [x for name in each["tried"] for x in (f"{each[name]:g}", ends(each, name))]
+            compared = [plus_minus(gap, percent, digits, signed=True), "yes" if sure else "no"]
+        choices = [chosen(each, name) for name in each["tried"]]
         names = ["none" if each[name] is None else str(each[name]) for name in by]
-        lines.append([*names, in_figures(interval(values), percent, digits), *compared, *choices])
+        lines.append([*names, plus_minus(interval(values), percent, digits), *compared, *choices])
     return Table(lines)
 
 
-def ends(row: Mapping[str, Any], name: str) -> str:
-    """Of what a row has tried of an option."""
+def chosen(row: Mapping[str, Any], name: str) -> str:
+    """What a row has chosen of an option, and the ends of what it has tried."""
     tried = sorted(map(float, row["tried"][name]))
-    return f"{tried[0]:g} to {tried[-1]:g}"
+    return f"{row[name]:g} of {tried[0]:g}–{tried[-1]:g}"
 
 
-def in_figures(
+def plus_minus(
     found: Interval, percent: bool, digits: int | None = None, *, signed: bool = False
 ) -> str:
-    """With one digit for percent and three for nats, unless told otherwise."""
-    form = f"{'+' if signed else ''}.{digits or (1 if percent else 3)}f"
-    mean, low, high = (format(100 * x if percent else x, form) for x in found)
+    """The mean and half of the interval: one digit for percent, three for nats, unless told."""
+    form, factor = f".{digits or (1 if percent else 3)}f", 100 if percent else 1
+    sign = "+" if signed else ""
+    mean, reach = factor * found.mean, factor * (found.high - found.mean)
+    return f"{mean:{sign}{form}} ± {reach:{form}}".replace("-", "−")
+
+
+def with_ends(found: Interval) -> str:
+    """A difference in nats, and the ends of its interval."""
+    mean, low, high = (f"{x:+.3f}" for x in found)
     return f"{mean} ({low} to {high})".replace("-", "−")
 
 

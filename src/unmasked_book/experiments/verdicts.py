@@ -15,7 +15,7 @@ from .copying import MODELS as COPIERS
 from .root_of_width import DIVIDED, SMALLER, UNDIVIDED
 from .rules import rule
 from .small_data import LSTMS
-from .statistics import Rows, above, difference, in_figures, options, row, trials
+from .statistics import Rows, above, difference, options, row, trials, with_ends
 from .texts import LONG, SHORT
 from .variations import LEARNED, SCALED, SINUSOIDAL
 
@@ -124,7 +124,7 @@ def positions(rows: Rows) -> Verdict:
     nats = {v: trials(rows, "nats", variation=v) for v in (SINUSOIDAL, LEARNED, SCALED)}
     gaps = {v: difference(nats[v], nats[SINUSOIDAL]) for v in (LEARNED, SCALED)}
     within = [gap.low > -NEAR and gap.high < NEAR for gap in gaps.values()]
-    reason = "; ".join(f"{name} less sinusoidal: {in_figures(gap, False, signed=True)} nats"
+    reason = "; ".join(f"{name} less sinusoidal: {with_ends(gap)} nats"
                        for name, gap in gaps.items())  # fmt: skip
     return Verdict(YES if all(within) else PARTLY if any(within) else NO, reason)
 
