@@ -30,7 +30,9 @@ def add_device(made: argparse.ArgumentParser) -> None:
 
 def chosen_device(name: str | None) -> torch.device:
     best = device()
-    there = {best.type: torch.accelerator.device_count(), "cpu": 1}
+    there = {"cpu": 1}
+    if best.type != "cpu":  # a build for GPUs may fail to count where there is none
+        there = {best.type: torch.accelerator.device_count(), **there}
     try:
         chosen = torch.device(name) if name is not None else best
     except RuntimeError:  # no device is called that

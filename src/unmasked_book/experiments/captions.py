@@ -108,7 +108,9 @@ def comparisons(
 
 def table(gaps: Mapping[str, Compared]) -> Table:
     """Each model's mean with the rate that it chose, and the difference."""
-    lines = [["comparison", "first, at rate", "second, at rate", "difference, nats a word (95%)"]]
+    lines = [
+        ["comparison", "first: nats, rate", "second: nats, rate", "difference, nats a word (95%)"]
+    ]
     for name, (gap, *rows) in gaps.items():
         means = [
             f"{fmean(trial['nats'] for trial in each['trials']):.3f}, {each['rate']:g}"

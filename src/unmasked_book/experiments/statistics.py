@@ -129,7 +129,8 @@ def plus_minus(
     form, factor = f".{digits or (1 if percent else 3)}f", 100 if percent else 1
     sign = "+" if signed else ""
     mean, reach = factor * found.mean, factor * (found.high - found.mean)
-    return f"{mean:{sign}{form}} ± {reach:{form}}".replace("-", "−")
+    text = f"{mean:{sign}{form}} ± {reach:{form}}".replace("-", "−")
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def with_ends(found: Interval) -> str:

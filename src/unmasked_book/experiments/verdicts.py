@@ -124,7 +124,7 @@ def positions(rows: Rows) -> Verdict:
     nats = {v: trials(rows, "nats", variation=v) for v in (SINUSOIDAL, LEARNED, SCALED)}
     gaps = {v: difference(nats[v], nats[SINUSOIDAL]) for v in (LEARNED, SCALED)}
     within = [gap.low > -NEAR and gap.high < NEAR for gap in gaps.values()]
-    reason = "; ".join(f"{name} less sinusoidal: {with_ends(gap)} nats"
+    reason = "; ".join(f"{name} minus sinusoidal: {with_ends(gap)} nats"
                        for name, gap in gaps.items())  # fmt: skip
     return Verdict(YES if all(within) else PARTLY if any(within) else NO, reason)
 

@@ -11,8 +11,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from safetensors.torch import save
+from safetensors.numpy import save
 from torch import Tensor
 
 from unmasked.data.vocabulary import SPECIAL_PIECES, Subwords
@@ -26,17 +27,18 @@ LEVELS = 127
 def packed(folder: Path) -> bytes:
     """The file, compressed by gzip: the same bytes for the same model."""
     translator = Translator.load(folder)  # it must be whole
-    tensors: dict[str, Tensor] = {}
+    found: dict[str, Tensor] = {}
     for name, tensor in read_tensors(weights_file(folder)).items():
         if tensor.dim() > 1:
-            tensors[name], tensors[f"{name}.scale"] = quantised(tensor)
+            found[name], found[f"{name}.scale"] = quantised(tensor)
         else:
-            tensors[name] = tensor
+            found[name] = tensor
+    tensors = {name: tensor.numpy() for name, tensor in found.items()}
     header: dict[str, Any] = {"config": json.loads((folder / CONFIG).read_text(encoding="utf-8"))}
     if isinstance(translator.source, Subwords):
         letters, pairs = as_pairs(translator.source)
         header["letters"] = letters
-        tensors["merges"] = torch.tensor(pairs, dtype=torch.uint16)
+        tensors["merges"] = np.array(pairs, dtype=np.uint16)
     # One entry: several would stand in another order each time.
     kept = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
     return compressed(save(tensors, metadata={"unmasked": kept}))

@@ -629,6 +629,17 @@ def test_the_best_device_unless_another_is_named(monkeypatch):
         options.chosen_device("cuda:2")
 
 
+def test_where_there_is_no_gpu_none_is_counted(monkeypatch):
+    """PyTorch 2.7 for GPUs raises an error there."""
+
+    def count():
+        raise RuntimeError("Found no NVIDIA driver on your system")
+
+    monkeypatch.setattr(options, "device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(torch.accelerator, "device_count", count)
+    assert options.chosen_device(None) == torch.device("cpu")
+
+
 def test_too_little_memory_is_said_and_a_mistake_of_ours_is_not_hidden(command, monkeypatch):
     def fail(_):
         raise RuntimeError(problem)

@@ -216,8 +216,8 @@ def test_maps_of_the_same_tokens_are_named_once():
     weights = {name: torch.rand(3, 3) for name in "abcd"}
     axes = plots.attention_maps(weights, list("xyz"), list("xyz"), per_row=2).figure.axes[:4]
     for axis, (left, bottom) in zip(axes, ((1, 0), (0, 0), (1, 1), (0, 1)), strict=True):
-        shown = axis.yaxis.get_tick_params(), axis.xaxis.get_tick_params()
-        assert (shown[0].get("labelleft"), shown[1].get("labelbottom")) == (left, bottom)
+        ticks = axis.yaxis.get_major_ticks()[0], axis.xaxis.get_major_ticks()[0]
+        assert tuple(tick.label1.get_visible() for tick in ticks) == (left, bottom)
 
 
 def test_a_dollar_is_a_letter():

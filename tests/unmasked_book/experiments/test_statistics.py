@@ -102,10 +102,18 @@ def test_a_table_compares_each_row_with_the_one_it_should():
     found = table(rows, "right", {"size": "size", "kind": "which"}, {"kind": "a"}, percent=True)
     heading, first, second, *_ = found.lines
     assert heading[:4] == ["size", "which", "mean, %", "minus a"]
-    assert first == ["1", "a", "14.5 ± 2.2", "", "", "0.01 of 0.01–0.02"]
-    assert second[3:5] == ["+30.4 ± 0.2", "yes"]
+    assert first == [
+        "1",
+        "a",
+        "14.5\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}2.2",
+        "",
+        "",
+        "0.01 of 0.01–0.02",
+    ]
+    assert second[3:5] == ["+30.4\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.2", "yes"]
     by, a = {"size": "size", "kind": "which"}, {"kind": "a"}
-    assert table(rows, "right", by, a, percent=True, digits=2).lines[1][2] == "14.50 ± 2.17"
+    fine = table(rows, "right", by, a, percent=True, digits=2)
+    assert fine.lines[1][2].split() == ["14.50", "±", "2.17"]
     assert found._repr_markdown_().splitlines()[1] == "|" + "---|" * 6
     assert "which" in repr(found)
     for each, rate in zip(rows, (0.1, 0.3, 0.5, 0.1), strict=True):
