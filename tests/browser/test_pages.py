@@ -19,28 +19,27 @@ CODE = "book/01_masks"  # where the words of code are looked at, too: they are c
 
 
 @EVERY
-def test_the_page_opens_fits_and_can_be_read(
-    visit: Visit, theme: str, size: tuple[int, int], name: str
-):
-    """In both themes and at both widths; each page is opened once for all that is asked of it."""
+@pytest.mark.parametrize(("theme", "size"), [("light", SIZES["wide"]), ("dark", SIZES["narrow"])])
+def test_the_page_opens_fits_and_can_be_read(visit: Visit, theme: str, name: str):
+    """In both themes, each at both widths; opened once a theme for all that is asked of it."""
     page = visit.open(name)
-    assert overflow(page) <= 0
-    assert page.locator("h1:visible").count() == 1
-    if (theme == "light") == (size == SIZES["wide"]):  # in pairs: axe takes seconds
-        rules = () if theme == "light" else NARROW_AND_DARK
-        but = None if name == CODE else ".highlight span"
-        assert faults_of_access(page, but=but, rules=rules) == []
+    rules = () if theme == "light" else NARROW_AND_DARK
+    but = None if name == CODE else ".highlight span"
+    assert faults_of_access(page, but=but, rules=rules) == []
+    for width, height in SIZES.values():
+        page.set_viewport_size({"width": width, "height": height})
+        assert overflow(page) <= 0
+        assert page.locator("h1:visible").count() == 1
     if name not in ARTICLES:
         return
-    if size == SIZES["wide"] and theme == "light":
+    if theme == "light":
         assert bytes_of_a_first_visit(page) < FIRST_VISIT
     for brightness in inks(page):  # dark on light or light on dark
         assert brightness < 128 if theme == "light" else brightness > 128
-    if size == SIZES["wide"]:
-        page.emulate_media(media="print")
-        assert max(inks(page)) < 140  # dark on paper, in either theme
-        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert background in {"rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"}
+    page.emulate_media(media="print")
+    assert max(inks(page)) < 140  # dark on paper, in either theme
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background in {"rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"}
 
 
 def bytes_of_a_first_visit(page: Page) -> int:

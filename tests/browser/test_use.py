@@ -48,7 +48,7 @@ def test_the_magnifier_stands_before_the_words(visit: Visit):
 
 @at("wide")
 @pytest.mark.parametrize("name", notebooks())
-def test_the_colab_button_opens_this_chapter(visit: Visit, name: str):
+def test_the_buttons_of_a_chapter_open_colab_and_binder_and_download_it(visit: Visit, name: str):
     page = visit.open(f"book/{name}")
     page.locator(".dropdown-launch-buttons > button").click()
     link = page.locator(".dropdown-launch-buttons a", has_text="Colab")
@@ -58,12 +58,7 @@ def test_the_colab_button_opens_this_chapter(visit: Visit, name: str):
     assert link.get_attribute("href") == address
     binder = page.locator(".dropdown-launch-buttons a", has_text="Binder").get_attribute("href")
     assert binder == f"https://mybinder.org/v2/gh/{owner}/main?urlpath=lab/tree/book/{name}.ipynb"
-
-
-@at("wide")
-@pytest.mark.parametrize("name", notebooks())
-def test_the_notebook_can_be_downloaded(visit: Visit, name: str):
-    page = visit.open(f"book/{name}")
+    page.keyboard.press("Escape")
     page.locator(".dropdown-download-buttons > button").click()
     link = page.locator(".dropdown-download-buttons a", has_text=".ipynb")
     got = page.request.get(page.evaluate("a => a.href", link.element_handle()))
