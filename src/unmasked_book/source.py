@@ -40,6 +40,8 @@ def show(*objects: Callable[..., Any] | type | ModuleType) -> Source:
             thing = inspect.unwrap(thing)  # where it is written, and not where it is checked
             lines = inspect.getsource(thing).rstrip()
             path = Path(inspect.getsourcefile(thing) or "?")
+            if path.name == "<string>":  # of exec; Python 3.13 shows the source of `python -c`
+                raise OSError
         except (TypeError, OSError):
             fix = "name the thing itself: show(causal_mask)"
             expected = "a function, class, method or module written in Python"

@@ -14,6 +14,7 @@ from unmasked_book.experiments import (
     warm_up,
 )
 from unmasked_book.experiments.statistics import difference, interval, options, row, trials
+from unmasked_book.live import tables
 
 
 def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
@@ -212,3 +213,9 @@ def test_what_chapter_13_says_about_warm_up_is_recorded():
             lead = mean_difference(rows, "right", at, {"norm": "pre"}, {"norm": "post"})
             assert 0.04 < lead < 0.08
     assert "pre-norm is four to eight points ahead" in text
+
+
+def test_the_live_page_says_what_its_table_of_switched_off_parts_says():
+    assert "| nothing | 50.0 |" in tables.ablations()
+    page = (ROOT / "book/live.md").read_text(encoding="utf-8")
+    assert "the whole model scores 50.0." in page

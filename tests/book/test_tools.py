@@ -191,3 +191,11 @@ def test_a_release_is_stamped_everywhere_and_checked_against_its_tag(tmp_path, m
     assert install.read_text().endswith(repository.current() + '"\n')
     with pytest.raises(SystemExit, match=r"a\.ipynb: its first cell"):
         release.agree("v9.9.9")
+
+
+def test_the_scripts_of_the_live_page_are_installed_with_the_package():
+    """What a wheel would lack is missing in Colab. In a checkout the files lie where they are."""
+    listed = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for pattern in ("live/engine/*.js", "live/widgets/*"):
+        assert pattern in listed
+        assert list((ROOT / "src/unmasked_book").glob(pattern))

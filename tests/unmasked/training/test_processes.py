@@ -23,7 +23,8 @@ ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 def torchrun(count, *arguments):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", str(count), SCRIPT, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ALONE})
+    options = {"capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run(command, env={**os.environ, **ALONE}, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
