@@ -78,7 +78,7 @@ def compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Compared:
     """In nats a word, with seeds and captions drawn anew, both at once: 95% of the draws.
 
     So few seeds drawn from themselves scatter too little. What is drawn is moved away from the
-    mean by the factor that Student's t has over the normal distribution, and n over n - 1.
+    mean by the factor that Student's t has over the normal distribution, and √(n / (n - 1)).
     """
     less = np.array([x["each"] for x in a["trials"]]) - np.array([x["each"] for x in b["trials"]])
     words, n = a["trials"][0]["words"], len(less)

@@ -57,6 +57,7 @@ export class Translator {
       if (mine !== this.opening) return;
       this.build();
       await this.run();
+      if (mine !== this.opening) return;
       this.tell(`The other model could not be loaded: ${error.message}. Try again.`);
       return;
     }
