@@ -7,10 +7,9 @@ import pytest
 import torch
 
 import scaling
-from report import table
 from timing import Times, interleaved
 from unmasked_book.machines import exponent
-from unmasked_book.records import RECORDS, recorded, recorded_names
+from unmasked_book.records import recorded
 
 
 def test_a_ratio_compares_within_a_round():
@@ -54,18 +53,3 @@ def test_the_recorded_growth_is_that_of_the_longer_half_of_the_lengths():
         half = len(found["lengths"]) // 2
         values = found[what][kind][half:]
         assert power == pytest.approx(exponent(found["lengths"][half:], values))
-
-
-def test_recorded_tables_are_those_of_the_recorded_times():
-    results = {name: recorded(name) for name in recorded_names()}
-    beside_peers = {name: result for name, result in results.items() if "works" in result}
-    assert set(beside_peers) == {"c-cpu", "cpu", "engine-cpu", "feed-forward-cpu"}
-    for record, result in beside_peers.items():
-        path = RECORDS / f"{record}.md"
-        assert path.read_text(encoding="utf-8") == table(result) + "\n"
-        assert path.with_suffix(".svg").exists()
-        for work in result["works"]:
-            times = Times({name: t["seconds"] for name, t in work["times"].items()})
-            for goal in work["goals"]:
-                assert goal["measured"] == times.ratio(goal["ours"], goal["theirs"])
-        assert {"date", "processor", "command", "threads"} <= result["machine"].keys()

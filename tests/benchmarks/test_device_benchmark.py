@@ -10,7 +10,6 @@ import devices
 from device_report import grid, table
 from device_sizes import SIZES, Kind, Sizes, model
 from unmasked_book.machines import PRECISIONS
-from unmasked_book.records import recorded, recorded_names
 
 TINY = Sizes(
     model=model(20, d_model=8, n_heads=2, n_layers=1, d_ff=8, max_len=16),
@@ -21,7 +20,6 @@ TINY = Sizes(
     lengths=(2, 4),
     tokens=8,
 )
-RECORDED = [name for name in recorded_names() if name.startswith("devices-")]
 
 
 @pytest.fixture
@@ -211,14 +209,3 @@ def test_lines_of_a_table_are_filled_up():
     assert grid("n", [1, 2], {"a": ["x"]}).splitlines() == [
         "| n | 1 | 2 |", "| --- | --: | --: |", "| a | x | – |",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_recorded_table_is_that_of_the_recorded_run(name):
-    path = devices.RECORDS / f"{name}.md"
-    assert path.read_text() == table(recorded(name)) + "\n"
-    assert f"--record {name}" in recorded(name)["machine"]["command"]
-
-
-def test_there_is_a_recorded_run():
-    assert "devices-cpu" in RECORDED

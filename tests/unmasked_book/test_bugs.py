@@ -4,9 +4,6 @@ As in test_errata.py every test holds a check, our version, which must pass it, 
 version in a few lines of our own, which must not. Chapter 13 shows the symptoms.
 """
 
-import re
-from pathlib import Path
-
 import pytest
 import torch
 from test_errata import caught
@@ -24,8 +21,6 @@ from unmasked.evaluation import bleu
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing, translation_loss
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.search import greedy
-
-HERE = Path(__file__).parent
 
 
 def test_bug_01_no_output_sees_a_later_word():
@@ -299,10 +294,3 @@ def test_bug_14_a_word_of_the_test_set_alone_is_unknown():
     check(phrasebook_data(200).source)
     check(Words.of(pair.german for pair in training))
     caught(check, Words.of(pair.german for pair in [*training, *tests]))
-
-
-def test_chapter_14_names_the_test_of_every_bug_and_every_erratum():
-    chapter = (HERE.parents[1] / "book/14_bugs.ipynb").read_text(encoding="utf-8")
-    for kind, file in (("bug", "test_bugs.py"), ("erratum", "test_errata.py")):
-        tests = re.findall(rf"^def (test_{kind}_\d\d)", (HERE / file).read_text(), re.MULTILINE)
-        assert set(re.findall(rf"`(test_{kind}_\d\d)`", chapter)) == set(tests)

@@ -4,9 +4,6 @@ Its masks say True for "hidden" and come as [batch, queries, keys]; ours say Tru
 and broadcast. Its sequences run first, ours in second place.
 """
 
-from itertools import pairwise
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -17,8 +14,6 @@ from unmasked.interop import to_torch, torch_masks
 from unmasked.masks import causal_mask, from_blocked, padding_mask
 from unmasked.positions import SinusoidalPositions
 from unmasked_book.documents import DOCUMENTS, document
-
-MAP = Path(__file__).parents[2] / "book" / "map.md"
 
 # --- Models -----------------------------------------------------------------------------------
 
@@ -68,13 +63,6 @@ def test_no_two_documents_have_the_same_model():
 def test_an_unknown_document_is_refused_and_the_known_are_named(name):
     with pytest.raises(ValueError, match=r"^name: expected 'pytorch_walkthrough' or .*, got"):
         document(name, source_vocab=5, target_vocab=5)
-
-
-def test_the_map_names_them_all():
-    text = MAP.read_text(encoding="utf-8")
-    places = [text.find(f'"{name}"') for name in DOCUMENTS]
-    assert min(places) > 0
-    assert all(before < after for before, after in pairwise(places))
 
 
 # --- The walkthrough's own tests --------------------------------------------------------------
