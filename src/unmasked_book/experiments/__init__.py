@@ -10,6 +10,7 @@ from .procedure import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "copying": copying.EXPERIMENT,
+    "distance": copying.DISTANCE,
     "small-data": small_data.EXPERIMENT,
     "root-of-width": root_of_width.EXPERIMENT,
     "heads": variations.experiment(variations.HEADS),

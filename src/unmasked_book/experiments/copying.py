@@ -2,6 +2,9 @@
 
 The letters are random, so that nothing of the text helps to guess them. All models have one size:
 an LSTM that has to carry all letters in one state, two with attention, and a Transformer.
+
+A longer row is also more to remember. So there are rows of a few letters amid blanks, too: as
+far to carry them as in a long row, and as little to remember as in a short one.
 """
 
 from __future__ import annotations
@@ -29,13 +32,19 @@ LSTMS: dict[str, dict[str, Any]] = {
 MODELS = (*LSTMS, "Transformer")
 LENGTHS = (8, 64)
 STEPS, TOKENS = 600, 1300
+BLANKS = (LENGTHS[1] - LENGTHS[0]) // 2  # on either side of a short row, to make it a long one
 
 
-def letters(count: int, length: int, seed: int) -> Corpus:
-    """So many rows of `length` random letters, each its own translation."""
+def letters(count: int, length: int, seed: int, blanks: int = 0) -> Corpus:
+    """So many rows of `length` random letters, to be copied; with blanks on either side of them.
+
+    The blank is a token that no source has otherwise.
+    """
     draws = torch.Generator().manual_seed(seed)
     rows = torch.randint(FIRST_LETTER, LETTERS, (count, length), generator=draws).tolist()
-    return Corpus([[*row, EOS] for row in rows], [[BOS, *row, EOS] for row in rows])
+    around = [BOS] * blanks
+    return Corpus([[*around, *row, *around, EOS] for row in rows],
+                  [[BOS, *row, EOS] for row in rows])  # fmt: skip
 
 
 def make(kind: str, seed: int) -> nn.Module:
@@ -47,17 +56,17 @@ def make(kind: str, seed: int) -> nn.Module:
 
 
 def trial(
-    *, letters_a_row: int, model: str, rate: float, seed: int, steps: int = STEPS,
-    tokens: int = TOKENS,
+    *, letters_a_row: int, model: str, rate: float, seed: int, blanks: int = 0,
+    steps: int = STEPS, tokens: int = TOKENS,
 ) -> dict[str, Any]:  # fmt: skip
     """One training on rows of one length, measured on fresh rows of that length."""
     made = make(model, seed)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=tokens,
                     smoothing=0.0, seed=seed)  # fmt: skip
-    count = steps * tokens // (letters_a_row + 1)
-    learn(made, letters(count, letters_a_row, seed), recipe)
-    nats, right = score(made, letters(200, letters_a_row, seed + 10_000))
-    validation = score(made, letters(200, letters_a_row, seed + 20_000)).cross_entropy
+    count = steps * tokens // (letters_a_row + 2 * blanks + 1)
+    learn(made, letters(count, letters_a_row, seed, blanks), recipe)
+    nats, right = score(made, letters(200, letters_a_row, seed + 10_000, blanks))
+    validation = score(made, letters(200, letters_a_row, seed + 20_000, blanks)).cross_entropy
     return {"parameters": count_parameters(made), "validation": validation, "nats": nats,
             "right": right}  # fmt: skip
 
@@ -67,3 +76,13 @@ EXPERIMENT = Experiment(
     [{"letters_a_row": length, "model": model} for length, model in product(LENGTHS, MODELS)],
     {"rate": (0.002, 0.004, 0.008)},
 )
+ROWS = TOKENS // (LENGTHS[1] + 1)  # in a step, with blanks and without
+DISTANCE = Experiment(
+    trial,
+    [
+        {"letters_a_row": LENGTHS[0], "blanks": blanks, "model": model,
+         "tokens": ROWS * (LENGTHS[0] + 2 * blanks + 1)}
+        for blanks, model in product((0, BLANKS), MODELS)
+    ],
+    {"rate": (0.002, 0.004, 0.008)},
+)  # fmt: skip
