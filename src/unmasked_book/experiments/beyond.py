@@ -16,6 +16,7 @@ KINDS = (SINUSOIDAL, LEARNED, SCALED)
 TRAINED = (3, 9)  # letters
 LENGTHS = tuple(range(3, 13))
 STEPS = 800
+MEASURED = 300  # words of each length
 
 
 def trial(
@@ -28,7 +29,7 @@ def trial(
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     learn(model, spelling_corpus(20 * steps, *TRAINED, seed=seed), recipe)
-    fresh = [spelling_corpus(300, n, n, seed=seed + 10_000) for n in lengths]
+    fresh = [spelling_corpus(MEASURED, n, n, seed=seed + 10_000) for n in lengths]
     validation = score(model, spelling_corpus(500, *TRAINED, seed=seed + 20_000)).cross_entropy
     return {"validation": validation, "exact": [share_exact(model, corpus) for corpus in fresh]}
 

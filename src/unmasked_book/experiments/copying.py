@@ -32,6 +32,7 @@ LSTMS: dict[str, dict[str, Any]] = {
 MODELS = (*LSTMS, "Transformer")
 LENGTHS = (8, 64)
 STEPS, TOKENS = 600, 1300
+MEASURED = 200  # rows
 BLANKS = (LENGTHS[1] - LENGTHS[0]) // 2  # on either side of a short row, to make it a long one
 
 
@@ -65,8 +66,8 @@ def trial(
                     smoothing=0.0, seed=seed)  # fmt: skip
     count = steps * tokens // (letters_a_row + 2 * blanks + 1)
     learn(made, letters(count, letters_a_row, seed, blanks), recipe)
-    nats, right = score(made, letters(200, letters_a_row, seed + 10_000, blanks))
-    validation = score(made, letters(200, letters_a_row, seed + 20_000, blanks)).cross_entropy
+    nats, right = score(made, letters(MEASURED, letters_a_row, seed + 10_000, blanks))
+    validation = score(made, letters(MEASURED, letters_a_row, seed + 20_000, blanks)).cross_entropy
     return {"parameters": count_parameters(made), "validation": validation, "nats": nats,
             "right": right}  # fmt: skip
 

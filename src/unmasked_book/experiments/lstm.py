@@ -8,6 +8,7 @@ Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
@@ -128,15 +129,13 @@ def recurrent_of_size(
     """The even width at which a `Recurrent` with these options counts closest to this size."""
     check_at_least("size", size, 1)
 
-    def distance(d_model: int) -> int:
+    def counted(d_model: int) -> int:
         with torch.device("meta"):
-            model = Recurrent(source_vocab, target_vocab, d_model, **options)
-        return abs(count(model) - size)
+            return count(Recurrent(source_vocab, target_vocab, d_model, **options))
 
-    width = 2
-    while distance(width + 2) < distance(width):
-        width += 2
-    return width
+    widths = range(2, size + 4, 2)  # one that has as many parameters is not wider
+    above = bisect_left(widths, size, key=counted)
+    return min(widths[max(0, above - 1) : above + 1], key=lambda width: abs(counted(width) - size))
 
 
 def recurrent_like(model: nn.Module, words: int, seed: int, **options: Any) -> Recurrent:

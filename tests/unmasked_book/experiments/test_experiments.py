@@ -159,11 +159,13 @@ QUICK = {
 
 @pytest.fixture
 def quick(monkeypatch):
-    """One rung a ladder, two seeds, and few sentences, of captions too."""
+    """One rung a ladder, two seeds, and few sentences, rows and words; captions are made up."""
     monkeypatch.setattr(procedure, "LADDERS", {"rate": (0.004,), "dropout": (0.1,)})
     for name, value in {"POOL": 60, "HELD": 20, "MEASURED": 8, "SUBWORDS": 60}.items():
         monkeypatch.setattr(texts, name, value)
     monkeypatch.setattr(variations, "PAIRS", 30)
+    monkeypatch.setattr(copying, "MEASURED", 5)
+    monkeypatch.setattr(beyond, "MEASURED", 5)
     few = lambda size, seed: texts.phrasebook(texts.ANY, 30, seed)  # noqa: E731
     monkeypatch.setattr(captions, "captions", few)
 
