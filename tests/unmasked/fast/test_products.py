@@ -8,18 +8,19 @@ from helpers import DEVICES, difference
 from unmasked.fast import products
 from unmasked.fast.products import product
 
-TWICE = pytest.mark.parametrize("onednn", [True, False])
+WAYS = pytest.mark.parametrize("way", ["mkl", "onednn", "neither"])
 SHAPES = pytest.mark.parametrize("shape", [(12, 8), (8, 12), (8, 8)])
 
 
-@TWICE
+@WAYS
 @SHAPES
 @pytest.mark.parametrize("rows", [1, 2, 40])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, onednn):
+def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, way):
     monkeypatch.setattr(products, "SMALL", 0)
-    if not onednn:
+    monkeypatch.setattr(products, "made_by_intel", lambda: way == "mkl")
+    if way == "neither":
         monkeypatch.setattr(products, "has_onednn", lambda: False)
     weight = torch.randn(shape, device=device)
     added = torch.randn(shape[0], device=device) if bias else None
@@ -29,7 +30,20 @@ def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, one
         assert difference(multiply(x), F.linear(x, weight, added)) < 1e-5
 
 
-def test_only_large_matrices_are_laid_out_in_blocks():
+@pytest.mark.parametrize("rows", [2, 40])
+@pytest.mark.parametrize("shape", [(300, 200), (200, 300), (13, 7)])
+def test_what_is_packed_for_some_rows_is_right_for_any_other_number(monkeypatch, shape, rows):
+    """Sentences end, and fewer rows are left."""
+    monkeypatch.setattr(products, "made_by_intel", lambda: True)
+    weight, bias = torch.randn(shape), torch.randn(shape[0])
+    multiply = product(weight, bias, rows)
+    for left in (1, 2, 3, 7, 16, 39, 40, 41, 200):
+        x = torch.randn(left, 1, shape[1])
+        assert difference(multiply(x), F.linear(x, weight, bias)) < 1e-4
+
+
+def test_only_large_matrices_are_laid_out_in_blocks(monkeypatch):
+    monkeypatch.setattr(products, "made_by_intel", lambda: False)
     small, large = torch.randn(256, 256), torch.randn(768, 256)
     assert getattr(product(small, None, 4), "func", None) is F.linear
     assert getattr(product(large, None, 4), "func", None) is not F.linear
@@ -41,6 +55,25 @@ def test_other_formats_are_multiplied_as_ever(dtype):
     assert torch.equal(product(weight, None, 5)(x), F.linear(x, weight))
 
 
-def test_without_its_operations_there_is_no_onednn(monkeypatch):
-    monkeypatch.setattr(products, "onednn", object())
-    assert not products.has_onednn()
+@pytest.mark.parametrize("library", ["mkl", "onednn"])
+def test_a_library_without_its_operations_is_not_there(monkeypatch, library):
+    monkeypatch.setattr(products, library, object())
+    assert not getattr(products, f"has_{library}")()
+
+
+@pytest.mark.parametrize("intel", [True, False])
+def test_who_made_the_processor(monkeypatch, intel):
+    name = "Intel(R) Xeon(R) Processor" if intel else "AMD EPYC"
+    monkeypatch.setattr(products, "processors", lambda: [name])
+    monkeypatch.setattr(products.platform, "processor", lambda: "x86_64")
+    products.made_by_intel.cache_clear()
+    assert products.made_by_intel() is intel
+    products.made_by_intel.cache_clear()
+
+
+def test_one_row_on_an_intel_processor_takes_the_weights_as_they_are(monkeypatch):
+    monkeypatch.setattr(products, "made_by_intel", lambda: True)
+    monkeypatch.setattr(products, "has_mkl", lambda: True)
+    multiply = product(torch.randn(300, 200), None, 1)
+    assert multiply.func is F.linear
+    assert multiply.keywords["weight"].is_contiguous()
