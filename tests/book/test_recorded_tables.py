@@ -13,7 +13,7 @@ DEVICES = [name for name in recorded_names() if name.startswith("devices-")]
 def test_a_table_beside_peers_is_that_of_the_recorded_times():
     results = {name: recorded(name) for name in recorded_names()}
     beside_peers = {name: result for name, result in results.items() if "works" in result}
-    assert set(beside_peers) == {"c-cpu", "cpu", "engine-cpu", "feed-forward-cpu"}
+    assert set(beside_peers) == {"c-cpu", "c-intel", "cpu", "engine-cpu", "feed-forward-cpu"}
     for record, result in beside_peers.items():
         path = RECORDS / f"{record}.md"
         assert path.read_text(encoding="utf-8") == report.table(result) + "\n"

@@ -24,27 +24,37 @@ mkl, onednn = torch.ops.mkl, torch.ops.mkldnn  # Intel's two libraries, as PyTor
 def product(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
     """`F.linear` with these weights, laid out for about so many rows.
 
-    On Intel's processors: several rows, packed by MKL (up to 2.7 × as fast); one row, as they are.
-    On others: several rows, in the blocks of oneDNN, which `F.linear` would make anew in each call
-    (up to 2 × as fast; for small matrices that gains nothing); one row, input by input where there
-    are more outputs than inputs (up to 2.7 × as fast).
+    On Intel's processors: packed for several rows (up to 2.7 × as fast), for one as they are. On
+    others: in blocks for several, where the matrix is large (up to 2 × as fast); and input by input
+    where there are more outputs than inputs (one row: up to 2.7 × as fast).
     """
     outputs, inputs = weight.shape
     plain = partial(F.linear, weight=weight, bias=bias)
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return plain
     if made_by_intel() and has_mkl():
-        if rows == 1:
-            return plain
-        weight = weight.contiguous()
-        packed = mkl._mkl_reorder_linear_weight(weight, rows)
-        return lambda x: mkl._mkl_linear(x, packed, weight, bias, x.numel() // inputs)
+        return plain if rows == 1 else packed(weight, bias, rows)
     if rows > 1 and weight.numel() > SMALL and has_onednn():
-        blocks = onednn._reorder_linear_weight(weight.contiguous(), rows)
-        return lambda x: onednn._linear_pointwise(x, blocks, bias, "none", [], "")
-    if outputs > inputs:
-        weight = weight.t().contiguous().t()
-    return partial(F.linear, weight=weight, bias=bias)
+        return in_blocks(weight, bias, rows)
+    return by_input(weight, bias) if outputs > inputs else plain
+
+
+def by_input(weight: Tensor, bias: Tensor | None) -> Product:
+    """The weights of one input side by side, where PyTorch has those of one output."""
+    return partial(F.linear, weight=weight.t().contiguous().t(), bias=bias)
+
+
+def packed(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
+    """As MKL packs a matrix that is used again and again; fewer rows may be multiplied later."""
+    weight, inputs = weight.contiguous(), weight.shape[1]
+    there = mkl._mkl_reorder_linear_weight(weight, rows)
+    return lambda x: mkl._mkl_linear(x, there, weight, bias, x.numel() // inputs)
+
+
+def in_blocks(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
+    """In the blocks of oneDNN, which `F.linear` would make anew in each call."""
+    there = onednn._reorder_linear_weight(weight.contiguous(), rows)
+    return lambda x: onednn._linear_pointwise(x, there, bias, "none", [], "")
 
 
 @cache

@@ -1,0 +1,103 @@
+"""How long a greedy search is in matrix products, ours and CTranslate2's, by the log of MKL itself.
+
+Example: python benchmarks/mkl_log.py --record c-products
+
+For Intel's processors, on which both call this library. Each search runs in a process of its own,
+on one thread. The log makes them slower, and its times a little longer: compare them with each
+other, not with `run.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+from command import command
+from unmasked.training.machine import machine
+from unmasked_book.records import RECORDS
+
+ENGINES = ("unmasked", "CTranslate2")
+ROWS = (32, 1)
+BEGIN, END = b"the search begins\n", b"the search ends\n"
+LINE = re.compile(r"^MKL_VERBOSE ([SD]GEMM\w*)\(.*\) ([\d.]+)(ns|us|ms|s) ", re.MULTILINE)
+UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def of_log(log: str) -> dict[str, float]:
+    """The seconds in products, how many there were, and the seconds in which weights were packed.
+
+    Only what stands between the two marks counts.
+    """
+    _, _, rest = log.partition(BEGIN.decode())
+    search, end, _ = rest.partition(END.decode())
+    if not end:
+        raise SystemExit(f"the search did not end:\n{log[-2000:]}")
+    calls = [(name, float(time) * UNITS[unit]) for name, time, unit in LINE.findall(search)]
+    if not calls:
+        raise SystemExit("MKL logged nothing: this needs a processor by Intel")
+    multiplied = [seconds for name, seconds in calls if "PACK" not in name]
+    return {
+        "products": sum(multiplied),
+        "calls": len(multiplied),
+        "packing": sum(seconds for name, seconds in calls if "PACK" in name),
+    }
+
+
+def search(engine: str, rows: int) -> None:
+    """One greedy search of the small model, between two marks, after two that warm it up."""
+    import torch
+
+    from works import SMALL, beside_c
+
+    torch.set_num_threads(1)
+    run = beside_c(SMALL, rows, "cpu")[engine]
+    for _ in range(2):
+        run()
+    os.write(1, BEGIN)
+    run()
+    os.write(1, END)
+
+
+def logged(engine: str, rows: int, repeats: int) -> dict[str, Any]:
+    words = [sys.executable, __file__, "--search", engine, "--rows", str(rows)]
+    environment = {**os.environ, "MKL_VERBOSE": "1"}
+    found = []
+    for _ in range(repeats):
+        run = subprocess.run(words, env=environment, check=True, stdout=subprocess.PIPE)
+        found.append(of_log(run.stdout.decode(errors="replace")))
+    middle = {key: median(each[key] for each in found) for key in found[0]}
+    return {"rows": rows, "engine": engine, "repeats": repeats, **middle}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="of which the median counts (5)")
+    parser.add_argument("--record", metavar="NAME", help="write NAME.json among the records")
+    parser.add_argument("--search", choices=ENGINES, help=argparse.SUPPRESS)  # the process within
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.search:
+        search(options.search, options.rows)
+        return
+    found = []
+    for rows in ROWS:
+        for engine in ENGINES:
+            found.append(logged(engine, rows, options.repeats))
+            print(found[-1], flush=True)
+    if options.record:
+        about = {**machine("cpu"), "threads": 1, "command": command(__file__)}
+        path = RECORDS / f"{options.record}.json"
+        path.write_text(json.dumps({"machine": about, "searches": found}, indent=1) + "\n", "utf-8")
+        print(f"recorded in {path}")
+
+
+if __name__ == "__main__":
+    main()
