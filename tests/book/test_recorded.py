@@ -157,6 +157,19 @@ def test_what_chapter_13_says_about_steps_and_copying_is_recorded():
     assert f"from there to the Transformer, {100 * (transformer - attending):.1f}" in text
 
 
+def test_what_chapter_13_says_about_distance_is_recorded():
+    text, rows = prose("13_claims"), claim("distance")
+    without, *attending = copying.MODELS
+    amid = {"blanks": copying.BLANKS}
+    lost = mean_difference(rows, "right", {"model": without}, {"blanks": 0}, amid)
+    assert f"cost the LSTM without attention {100 * lost:.0f} points" in text
+    ours = trials(rows, "right", **amid, model="Transformer")
+    gaps = [difference(ours, trials(rows, "right", **amid, model=lstm)) for lstm in attending[:-1]]
+    widest = max(abs(end) for gap in gaps for end in gap)
+    assert 0.05 < 100 * widest < 0.06
+    assert "to within 0.06 points" in text
+
+
 def test_what_chapter_13_says_about_the_square_root_is_recorded():
     text = prose("13_claims")
     rows = claim("root-of-width")

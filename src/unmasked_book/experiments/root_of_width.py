@@ -28,14 +28,24 @@ def scores(
 
     `additive` is a network of that width with its usual start, vector · tanh(query + key).
     """
-    query = torch.randn(rows, 1, width, generator=draws)
-    key = torch.randn(rows, n, width, generator=draws)
+    query, key = queries_and_keys(width, draws, rows, n)
     if kind == "additive":
         bound = 1 / math.sqrt(width)  # as nn.Linear draws its weights
         vector = (2 * torch.rand(width, generator=draws) - 1) * bound
         return torch.tanh(query + key) @ vector
+    return scaled(query, key, kind)
+
+
+def queries_and_keys(
+    width: int, draws: torch.Generator, rows: int = 256, n: int = 32
+) -> tuple[Tensor, Tensor]:
+    query = torch.randn(rows, 1, width, generator=draws)
+    return query, torch.randn(rows, n, width, generator=draws)
+
+
+def scaled(query: Tensor, key: Tensor, kind: str) -> Tensor:
     product = (query * key).sum(-1)
-    return product / math.sqrt(width) if kind == DIVIDED else product
+    return product / math.sqrt(query.shape[-1]) if kind == DIVIDED else product
 
 
 def softmax_of(scores: Tensor) -> dict[str, float]:
@@ -49,6 +59,15 @@ def softmax_of(scores: Tensor) -> dict[str, float]:
     weights.amax(-1).sum().backward()
     assert at.grad is not None
     return {"words": entropy.exp().mean().item(), "gradient": at.grad.norm(dim=-1).mean().item()}
+
+
+def at_queries(width: int, kind: str, draws: torch.Generator) -> float:
+    """The gradient of `softmax_of` one step further back: its mean norm at the queries."""
+    query, key = queries_and_keys(width, draws)
+    query.requires_grad_()
+    scaled(query, key, kind).softmax(-1).amax(-1).sum().backward()
+    assert query.grad is not None
+    return query.grad.norm(dim=-1).mean().item()
 
 
 def changed(model: nn.Module, kind: str) -> nn.Module:
