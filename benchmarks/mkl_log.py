@@ -1,4 +1,4 @@
-"""How long a greedy search is in matrix products, ours and CTranslate2's, by the log of MKL itself.
+"""How long a search is in matrix products, ours and CTranslate2's, by the log of MKL itself.
 
 Example: python benchmarks/mkl_log.py --record c-products
 
@@ -23,7 +23,7 @@ from unmasked.training.machine import machine
 from unmasked_book.records import RECORDS
 
 ENGINES = ("unmasked", "CTranslate2")
-ROWS = (32, 1)
+SEARCHES = ("greedy-256", "one-256", "greedy-512")  # works of `run.py`
 BEGIN, END = b"the search begins\n", b"the search ends\n"
 LINE = re.compile(r"^MKL_VERBOSE ([SD]GEMM\w*)\(.*\) ([\d.]+)(ns|us|ms|s) ", re.MULTILINE)
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -49,14 +49,16 @@ def of_log(log: str) -> dict[str, float]:
     }
 
 
-def search(engine: str, rows: int) -> None:
-    """One greedy search of the small model, between two marks, after two that warm it up."""
+def search(engine: str, name: str) -> None:
+    """One search between two marks, after two that warm it up."""
     import torch
 
-    from works import SMALL, beside_c
+    from works import WORKS
 
     torch.set_num_threads(1)
-    run = beside_c(SMALL, rows, "cpu")[engine]
+    torch.manual_seed(0)  # as in `run.py`: the same weights
+    [work] = (work for work in WORKS if work.name == f"c-{name}")
+    run = work.prepare("cpu")[engine]
     for _ in range(2):
         run()
     os.write(1, BEGIN)
@@ -64,33 +66,33 @@ def search(engine: str, rows: int) -> None:
     os.write(1, END)
 
 
-def logged(engine: str, rows: int, repeats: int) -> dict[str, Any]:
-    words = [sys.executable, __file__, "--search", engine, "--rows", str(rows)]
+def logged(engine: str, name: str, repeats: int) -> dict[str, Any]:
+    words = [sys.executable, __file__, "--search", name, "--engine", engine]
     environment = {**os.environ, "MKL_VERBOSE": "1"}
     found = []
     for _ in range(repeats):
         run = subprocess.run(words, env=environment, check=True, stdout=subprocess.PIPE)
         found.append(of_log(run.stdout.decode(errors="replace")))
     middle = {key: median(each[key] for each in found) for key in found[0]}
-    return {"rows": rows, "engine": engine, "repeats": repeats, **middle}
+    return {"search": name, "engine": engine, "repeats": repeats, **middle}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repeats", type=int, default=5, help="of which the median counts (5)")
+    parser.add_argument("--repeats", type=int, default=3, help="of which the median counts (3)")
     parser.add_argument("--record", metavar="NAME", help="write NAME.json among the records")
-    parser.add_argument("--search", choices=ENGINES, help=argparse.SUPPRESS)  # the process within
-    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--search", choices=SEARCHES, help=argparse.SUPPRESS)  # the process within
+    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.search:
-        search(options.search, options.rows)
+        search(options.engine, options.search)
         return
     found = []
-    for rows in ROWS:
+    for name in SEARCHES:
         for engine in ENGINES:
-            found.append(logged(engine, rows, options.repeats))
+            found.append(logged(engine, name, options.repeats))
             print(found[-1], flush=True)
     if options.record:
         about = {**machine("cpu"), "threads": 1, "command": command(__file__)}
