@@ -6,7 +6,6 @@ from pages import ROOT, prose
 
 from unmasked_book import recorded
 from unmasked_book.experiments import (
-    beyond,
     by_length,
     copying,
     root_of_width,
@@ -14,7 +13,7 @@ from unmasked_book.experiments import (
     variations,
     warm_up,
 )
-from unmasked_book.experiments.statistics import above, difference, interval, options, row, trials
+from unmasked_book.experiments.statistics import difference, interval, options, row, trials
 from unmasked_book.live import tables
 
 
@@ -230,49 +229,6 @@ def test_what_chapter_13_says_about_warm_up_is_recorded():
             lead = mean_difference(rows, "right", at, {"norm": "pre"}, {"norm": "post"})
             assert 0.04 < lead < 0.08
     assert "pre-norm is four to eight points ahead" in text
-
-
-def compared():
-    """The pairs of runs that decide the verdicts of chapter 13."""
-    rows = claim("copying")
-    for model in copying.LSTMS:
-        yield [trials(rows, "right", letters_a_row=64, model=m) for m in ("Transformer", model)]
-    rows = claim("root-of-width")
-    for k in options(rows, "width"):
-        for kind in root_of_width.KINDS[1:]:
-            kinds = (root_of_width.DIVIDED, kind)
-            yield [trials(rows, "right", width=k, kind=each) for each in kinds]
-    rows = claim("heads")
-    for n in ("2 heads", "4 heads", "8 heads", "16 heads"):
-        yield [trials(rows, "nats", variation=each) for each in ("1 head", n)]
-    rows = claim("small-data")
-    for sentences in small_data.LENGTHS:
-        for pairs in small_data.SIZES:
-            at = {"sentences": sentences, "pairs": pairs}
-            yield [trials(rows, "nats", **at, model=m) for m in ("LSTM", "Transformer")]
-    rows = claim("positions")
-    for kind in (variations.LEARNED, variations.SCALED):
-        yield [trials(rows, "nats", variation=each) for each in (variations.SINUSOIDAL, kind)]
-    for place in range(beyond.LENGTHS.index(10), len(beyond.LENGTHS)):
-        right = {row["positions"]: [trial["exact"][place] for trial in row["trials"]]
-                 for row in claim("beyond")}  # fmt: skip
-        for kind in (variations.LEARNED, variations.SCALED):
-            yield [right[variations.SINUSOIDAL], right[kind]]
-    rows = claim("warm-up")
-    for norm in warm_up.NORMS:
-        for clip in warm_up.CLIPS:
-            at = {"norm": norm, "clip": clip}
-            yield [trials(rows, "right", **at, warmup=w) for w in warm_up.WARM_UPS]
-
-
-def test_clear_differences_of_chapter_13_are_those_of_its_fresh_seeds_too():
-    """Five of the ten seeds had been used before the rules were fixed."""
-    clear = [pair for pair in compared() if above(*pair) or above(*reversed(pair))]
-    assert len(clear) == 14
-    for a, b in clear:
-        fresh, gap = difference(a[5:], b[5:]), difference(a, b)
-        assert fresh.low > 0 if gap.mean > 0 else fresh.high < 0
-    assert "on the other five alone every clear difference of a verdict keeps" in prose("13_claims")
 
 
 def test_the_live_page_says_what_its_table_of_switched_off_parts_says():

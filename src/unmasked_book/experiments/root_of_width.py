@@ -61,13 +61,16 @@ def softmax_of(scores: Tensor) -> dict[str, float]:
     return {"words": entropy.exp().mean().item(), "gradient": at.grad.norm(dim=-1).mean().item()}
 
 
-def at_queries(width: int, kind: str, draws: torch.Generator) -> float:
-    """The gradient of `softmax_of` one step further back: its mean norm at the queries."""
+def at_queries(width: int, kind: str, draws: torch.Generator) -> tuple[float, float]:
+    """The gradient of `softmax_of` one step further back: its norm at the queries, the mean of
+    them and the median.
+    """
     query, key = queries_and_keys(width, draws)
     query.requires_grad_()
     scaled(query, key, kind).softmax(-1).amax(-1).sum().backward()
     assert query.grad is not None
-    return query.grad.norm(dim=-1).mean().item()
+    norms = query.grad.norm(dim=-1)
+    return norms.mean().item(), norms.median().item()
 
 
 def changed(model: nn.Module, kind: str) -> nn.Module:

@@ -15,7 +15,8 @@ PARTS = dict(re.findall(r"^\*\*([a-z-]+)\.\*\* (.+)$", RULES, flags=re.MULTILINE
 def rule(name: str) -> str:
     """The claim and its rule, as they were written down before the runs."""
     check_choice("name", name, tuple(PARTS))
-    return fill(PARTS[name].replace("*", ""), 90)
+    _, claim, judged = PARTS[name].split("*", 2)
+    return fill(f"Claim: {claim}", 90) + "\n" + fill(f"Rule: {judged.replace('*', '').strip()}", 90)
 
 
 def section(title: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from statistics import fmean
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -11,13 +12,14 @@ from ..machines import exponent, where
 from ..records import recorded
 from .beyond import KINDS, LENGTHS, TRAINED
 from .by_length import MODELS as RACERS
+from .copying import LENGTHS as COPIED
 from .copying import MODELS as COPIERS
-from .root_of_width import DIVIDED, SMALLER, UNDIVIDED
-from .rules import rule
-from .small_data import LSTMS
+from .root_of_width import DIVIDED, SMALLER, UNDIVIDED, WIDTHS
+from .small_data import LSTMS, SIZES
 from .statistics import Rows, above, difference, options, row, trials, with_ends
 from .texts import LONG, SHORT
 from .variations import LEARNED, SCALED, SINUSOIDAL
+from .warm_up import CLIPS, NORMS, WARM_UPS
 
 YES, PARTLY, NO = "confirmed", "confirmed with a condition", "not confirmed"
 UNTESTED = "not tested"
@@ -60,7 +62,7 @@ def copying(rows: Rows) -> Verdict:
     n = options(rows, "letters_a_row")[-1]
     *lstms, transformer = (trials(rows, "right", letters_a_row=n, model=m) for m in COPIERS)
     shares = ", ".join(
-        f"{m} {percent(r, 2)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
+        f"{m} {percent(r, 3)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
     )
     reason = f"of {n} letters right: {shares}"
     if all(above(transformer, lstm) for lstm in lstms):
@@ -198,6 +200,42 @@ VERDICTS: Mapping[str, Callable[[Rows], Verdict]] = {
 
 
 def judged(name: str) -> str:
-    """The rule as it was written down, what the recorded runs make of it, and where they ran."""
+    """What the recorded runs make of the rule, and where they ran."""
     run = recorded(f"claim-{name}")
-    return f"{rule(name)}\n\n{VERDICTS[name](run['rows'])}\n\n{where(run['machine'])}"
+    return f"{VERDICTS[name](run['rows'])}\n\n{where(run['machine'])}"
+
+
+Runs = list[float]
+
+
+def comparisons() -> Iterator[tuple[Runs, Runs]]:
+    """The recorded runs that decide the verdicts, two and two, seed by seed."""
+
+    def pairs(name: str, measured: str, key: str, first: Any, others: Sequence[Any], **at: Any,
+              ) -> Iterator[tuple[Runs, Runs]]:  # fmt: skip
+        rows = recorded(f"claim-{name}")["rows"]
+        for other in others:
+            a, b = (trials(rows, measured, **at, **{key: each}) for each in (first, other))
+            yield a, b
+
+    *lstms, transformer = COPIERS
+    yield from pairs("copying", "right", "model", transformer, lstms, letters_a_row=COPIED[-1])
+    for width in WIDTHS:
+        kinds = (UNDIVIDED, SMALLER)
+        yield from pairs("root-of-width", "right", "kind", DIVIDED, kinds, width=width)
+    several = [f"{n} heads" for n in (2, 4, 8, 16)]
+    yield from pairs("heads", "nats", "variation", "1 head", several)
+    for sentences, size in product((SHORT, LONG), SIZES):
+        at = {"sentences": sentences, "pairs": size}
+        yield from pairs("small-data", "nats", "model", "Transformer", ("LSTM",), **at)
+    yield from pairs("positions", "nats", "variation", SINUSOIDAL, (LEARNED, SCALED))
+    exact = {}
+    for each in recorded("claim-beyond")["rows"]:
+        shares_at = zip(*(trial["exact"] for trial in each["trials"]), strict=True)
+        exact[each["positions"]] = [list(shares) for shares in shares_at]
+    longer = [i for i, n in enumerate(LENGTHS) if n > TRAINED[1]]
+    for i, kind in product(longer, (LEARNED, SCALED)):
+        yield exact[SINUSOIDAL][i], exact[kind][i]
+    for norm, clip in product(NORMS, CLIPS):
+        at = {"norm": norm, "clip": clip}
+        yield from pairs("warm-up", "right", "warmup", WARM_UPS[0], WARM_UPS[1:], **at)

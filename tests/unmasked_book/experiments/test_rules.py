@@ -13,7 +13,9 @@ def test_every_experiment_has_a_rule():
 
 def test_a_rule_is_printed_without_its_marks():
     text = rule("heads")
-    assert text.startswith("Several heads are better than one of the same whole width.")
+    assert text.startswith(
+        "Claim: Several heads are better than one of the same whole width.\nRule: "
+    )
     assert "*" not in text
 
 

@@ -12,6 +12,7 @@ from unmasked_book.experiments import (
     variations,
     verdicts,
 )
+from unmasked_book.experiments.statistics import difference
 from unmasked_book.experiments.texts import LONG, SHORT
 from unmasked_book.experiments.verdicts import NO, PARTLY, UNTESTED, YES
 
@@ -144,10 +145,26 @@ def test_fewer_than_fifty_comparisons_decide_something(monkeypatch):
     assert 20 < len(counted) < 50
 
 
-def test_a_judgement_says_its_rule_and_its_machine():
+def test_the_comparisons_are_those_that_the_verdicts_make(monkeypatch):
+    made = []
+
+    def compared(a, b):
+        made.append((a, b))
+        return difference(a, b)
+
+    monkeypatch.setattr(verdicts, "difference", compared)
+    for answer in (True, False):  # for what is asked only after one of the two
+        monkeypatch.setattr(verdicts, "above", lambda a, b, sure=answer: [compared(a, b), sure][1])
+        for name, judge in verdicts.VERDICTS.items():
+            judge(recorded(f"claim-{name}")["rows"])
+    listed = list(verdicts.comparisons())
+    assert len(listed) == 29
+    assert all(any(pair in (each, each[::-1]) for each in made) for pair in listed)
+
+
+def test_a_judgement_says_its_reason_and_its_machine():
     text = verdicts.judged("beyond")
-    assert text.startswith("Sinusoids allow for longer sequences than were trained.")
-    assert "\n\nCONFIRMED WITH A CONDITION: " in text
+    assert text.startswith("CONFIRMED WITH A CONDITION: ")
     assert text.endswith(recorded("claim-beyond")["machine"]["date"])
     assert max(len(line) for line in text.splitlines()) <= 90
 
