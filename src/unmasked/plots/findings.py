@@ -12,16 +12,16 @@ from ..errors import check_choice
 from ..inspection.report import CLAIMS
 from .picture import GREY, STYLE, Picture, panels
 
-FAULT, DESIGN, HEALTHY, UNASKED = "fault", "by design", "passed", "not asked"
-FILL = {FAULT: "#14639c", DESIGN: "#f3cf94", HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
-HATCH = {FAULT: "", DESIGN: "////", HEALTHY: "", UNASKED: ""}
+FAULT, ALARM, HEALTHY, UNASKED = "fault", "not counted", "passed", "not asked"
+FILL = {FAULT: "#14639c", ALARM: "#f3cf94", HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
+HATCH = {FAULT: "", ALARM: "////", HEALTHY: "", UNASKED: ""}
 MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 
 
 def findings(verdicts: Mapping[str, Mapping[str, str]]) -> Picture:
     """For each model, verdicts by property, as in `report.verdicts`; what is missing was not asked.
 
-    A note counts as passed. A fault that its makers document may be called "by design".
+    A note counts as passed. A fault that one has an explanation for may be called "not counted".
     """
     words, met = [], set()
     with rc_context(STYLE):
