@@ -312,7 +312,8 @@ def test_two_processes_train_what_one_does_and_only_the_first_writes(recipe, run
     found = subprocess.run(call, env=ENVIRONMENT, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("2 processes on cpu") == found.stdout.count("the model is in") == 1
-    assert len(found.stdout.splitlines()) == 5
+    said = [line for line in found.stdout.splitlines() if "[Gloo]" not in line]  # PyTorch 2.8, 2.9
+    assert len(said) == 5
     one, two = (
         [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
         for folder in (run, tmp_path / "two")
