@@ -10,11 +10,13 @@ other, not with `run.py`.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from statistics import median
 from typing import Any
 
@@ -61,9 +63,15 @@ def search(engine: str, name: str) -> None:
     run = work.prepare("cpu")[engine]
     for _ in range(2):
         run()
-    os.write(1, BEGIN)
+    mark(BEGIN)
     run()
-    os.write(1, END)
+    mark(END)
+
+
+def mark(text: bytes) -> None:
+    """After whatever the library has written so far."""
+    ctypes.CDLL(None).fflush(None)
+    os.write(1, text)
 
 
 def logged(engine: str, name: str, repeats: int) -> dict[str, Any]:
@@ -96,6 +104,7 @@ def main() -> None:
             print(found[-1], flush=True)
     if options.record:
         about = {**machine("cpu"), "threads": 1, "command": command(__file__)}
+        about["ctranslate2"] = version("ctranslate2")
         path = RECORDS / f"{options.record}.json"
         path.write_text(json.dumps({"machine": about, "searches": found}, indent=1) + "\n", "utf-8")
         print(f"recorded in {path}")

@@ -9,20 +9,20 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..training.machine import processors
-
 Product = Callable[[Tensor], Tensor]
 SMALL = 1 << 17  # weights: half a megabyte
-mkl, onednn = torch.ops.mkl, torch.ops.mkldnn  # Intel's two libraries, as PyTorch's compiler calls
+LIST = Path("/proc/cpuinfo")  # Linux only
+mkl, onednn = torch.ops.mkl, torch.ops.mkldnn  # two libraries by Intel, as in PyTorch's compiler
 
 
 def product(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
-    """`F.linear` with these weights, laid out for about so many rows.
+    """`F.linear` with these weights, laid out for about so many rows; without gradients.
 
     On Intel's processors: packed for several rows (up to 2.7 × as fast), for one as they are. On
     others: in blocks for several, where the matrix is large (up to 2 × as fast); and input by input
@@ -45,7 +45,12 @@ def by_input(weight: Tensor, bias: Tensor | None) -> Product:
 
 
 def packed(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
-    """As MKL packs a matrix that is used again and again; fewer rows may be multiplied later."""
+    """As MKL packs a matrix that is used again and again.
+
+    Any number of rows may be multiplied later: MKL asks for no more than the same layout, and
+    CTranslate2 relies on it. PyTorch would go back to `F.linear` for another number than was packed
+    for, so it is told the number that comes.
+    """
     weight, inputs = weight.contiguous(), weight.shape[1]
     there = mkl._mkl_reorder_linear_weight(weight, rows)
     return lambda x: mkl._mkl_linear(x, there, weight, bias, x.numel() // inputs)
@@ -59,7 +64,8 @@ def in_blocks(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
 
 @cache
 def made_by_intel() -> bool:
-    return "Intel" in " ".join([*processors(), platform.processor()])
+    """By the maker's own name for itself, which virtual machines keep."""
+    return "GenuineIntel" in (LIST.read_text() if LIST.exists() else platform.processor())
 
 
 def has_mkl() -> bool:

@@ -3,8 +3,8 @@
 The letters are random, so that nothing of the text helps to guess them. All models have one size:
 an LSTM that has to carry all letters in one state, two with attention, and a Transformer.
 
-A longer row is also more to remember. So there are rows of a few letters amid blanks, too: as
-far to carry them as in a long row, and as little to remember as in a short one.
+A longer row is also more to remember. So there are rows of a few letters amid blanks, too: far to
+carry them, and as little to remember as in a short one.
 """
 
 from __future__ import annotations
@@ -78,11 +78,18 @@ EXPERIMENT = Experiment(
     {"rate": (0.002, 0.004, 0.008)},
 )
 ROWS = TOKENS // (LENGTHS[1] + 1)  # in a step, with blanks and without
+
+
+def tokens_a_step(blanks: int) -> int:
+    """For so many rows: a batch is measured by its longer side, and a target has BOS and EOS."""
+    return ROWS * max(LENGTHS[0] + 2 * blanks + 1, LENGTHS[0] + 2)
+
+
 DISTANCE = Experiment(
     trial,
     [
         {"letters_a_row": LENGTHS[0], "blanks": blanks, "model": model,
-         "tokens": ROWS * (LENGTHS[0] + 2 * blanks + 1)}
+         "tokens": tokens_a_step(blanks)}
         for blanks, model in product((0, BLANKS), MODELS)
     ],
     {"rate": (0.002, 0.004, 0.008)},

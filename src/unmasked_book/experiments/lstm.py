@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from math import isqrt
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -133,7 +134,7 @@ def recurrent_of_size(
         with torch.device("meta"):
             return count(Recurrent(source_vocab, target_vocab, d_model, **options))
 
-    widths = range(2, size + 4, 2)  # one that has as many parameters is not wider
+    widths = range(2, isqrt(size) + 4, 2)  # a model of width D has matrices of more than D²
     above = bisect_left(widths, size, key=counted)
     return min(widths[max(0, above - 1) : above + 1], key=lambda width: abs(counted(width) - size))
 

@@ -33,7 +33,7 @@ def scores(
         bound = 1 / math.sqrt(width)  # as nn.Linear draws its weights
         vector = (2 * torch.rand(width, generator=draws) - 1) * bound
         return torch.tanh(query + key) @ vector
-    return scaled(query, key, kind)
+    return products_of(query, key, kind)
 
 
 def queries_and_keys(
@@ -43,7 +43,7 @@ def queries_and_keys(
     return query, torch.randn(rows, n, width, generator=draws)
 
 
-def scaled(query: Tensor, key: Tensor, kind: str) -> Tensor:
+def products_of(query: Tensor, key: Tensor, kind: str) -> Tensor:
     product = (query * key).sum(-1)
     return product / math.sqrt(query.shape[-1]) if kind == DIVIDED else product
 
@@ -67,7 +67,7 @@ def at_queries(width: int, kind: str, draws: torch.Generator) -> tuple[float, fl
     """
     query, key = queries_and_keys(width, draws)
     query.requires_grad_()
-    scaled(query, key, kind).softmax(-1).amax(-1).sum().backward()
+    products_of(query, key, kind).softmax(-1).amax(-1).sum().backward()
     assert query.grad is not None
     norms = query.grad.norm(dim=-1)
     return norms.mean().item(), norms.median().item()

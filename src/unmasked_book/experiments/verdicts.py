@@ -205,14 +205,14 @@ def judged(name: str) -> str:
     return f"{VERDICTS[name](run['rows'])}\n\n{where(run['machine'])}"
 
 
-Runs = list[float]
+Values = list[float]
 
 
-def comparisons() -> Iterator[tuple[Runs, Runs]]:
+def comparisons() -> Iterator[tuple[Values, Values]]:
     """The recorded runs that decide the verdicts, two and two, seed by seed."""
 
     def pairs(name: str, measured: str, key: str, first: Any, others: Sequence[Any], **at: Any,
-              ) -> Iterator[tuple[Runs, Runs]]:  # fmt: skip
+              ) -> Iterator[tuple[Values, Values]]:  # fmt: skip
         rows = recorded(f"claim-{name}")["rows"]
         for other in others:
             a, b = (trials(rows, measured, **at, **{key: each}) for each in (first, other))

@@ -631,7 +631,7 @@ def test_the_best_device_unless_another_is_named(monkeypatch):
 
 
 def test_where_there_is_no_gpu_none_is_counted(monkeypatch):
-    """PyTorch 2.7 for GPUs raises an error there."""
+    """Some builds of PyTorch for GPUs raise an error there."""
 
     def count():
         raise RuntimeError("Found no NVIDIA driver on your system")

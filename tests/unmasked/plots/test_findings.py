@@ -8,7 +8,7 @@ import unmasked
 from helpers import small_model
 from unmasked import plots
 from unmasked.inspection.report import CLAIMS
-from unmasked.plots.findings import ALARM, FAULT, FILL, HEALTHY, UNASKED
+from unmasked.plots.findings import FAULT, FILL, HEALTHY, UNASKED, UNCOUNTED
 
 
 def cells(picture):
@@ -25,11 +25,11 @@ def test_each_cell_has_the_colour_of_its_verdict():
     one, two, three = cells(picture)
     assert one == [FAULT, *[UNASKED] * 10]
     assert two == [HEALTHY, *[UNASKED] * 10]
-    assert three == [ALARM if claim == "order" else HEALTHY for claim in CLAIMS]
+    assert three == [UNCOUNTED if claim == "order" else HEALTHY for claim in CLAIMS]
     [axis], [legend] = picture.figure.axes, picture.figure.legends
     assert [text.get_text() for text in axis.get_yticklabels()] == ["one", "two", "three"]
     assert [text.get_text() for text in axis.get_xticklabels()] == list(CLAIMS)
-    assert [text.get_text() for text in legend.get_texts()] == [FAULT, ALARM, HEALTHY, UNASKED]
+    assert [text.get_text() for text in legend.get_texts()] == [FAULT, UNCOUNTED, HEALTHY, UNASKED]
     assert picture.words == "Faults that were found, by model. one: runs; two: none; three: none."
 
 

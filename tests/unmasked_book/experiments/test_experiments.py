@@ -103,6 +103,24 @@ def test_scores_have_the_spread_that_the_chapter_says():
         assert spread["additive"] < 0.8
 
 
+def test_the_gradient_at_the_queries_is_that_of_a_small_step():
+    draws = torch.Generator().manual_seed(0)
+    query, key = (x.double() for x in root_of_width.queries_and_keys(4, draws, rows=1, n=3))
+
+    def largest(query):
+        return root_of_width.products_of(query, key, root_of_width.DIVIDED).softmax(-1).amax()
+
+    steps = 1e-6 * torch.eye(4, dtype=torch.double)
+    slopes = [(largest(query + step) - largest(query - step)) / 2e-6 for step in steps]
+    query.requires_grad_()
+    [gradient] = torch.autograd.grad(largest(query), query)
+    assert gradient.flatten().tolist() == pytest.approx([float(x) for x in slopes], abs=1e-6)
+    mean, median = root_of_width.at_queries(
+        64, root_of_width.DIVIDED, torch.Generator().manual_seed(0)
+    )
+    assert 0 < median < mean < 1
+
+
 def test_the_softmax_of_equal_scores_looks_at_all_words():
     found = root_of_width.softmax_of(torch.zeros(3, 8))
     assert found["words"] == pytest.approx(8.0)
@@ -223,6 +241,18 @@ def test_letters_are_their_own_translation():
     corpus = copying.letters(5, 4, 0)
     assert all(t == [BOS, *s] for s, t in zip(corpus.source, corpus.target, strict=True))
     assert {len(row) for row in corpus.source} == {5}
+
+
+def test_amid_blanks_there_are_as_many_rows_in_a_step_and_the_same_letters():
+    alone, amid = (copying.letters(200, 8, 0, blanks) for blanks in (0, copying.BLANKS))
+    assert alone.target == amid.target
+    assert {len(row) for row in amid.source} == {65}
+    assert all(
+        row[28:36] == short[:-1] for row, short in zip(amid.source, alone.source, strict=True)
+    )
+    for corpus, blanks in ((alone, 0), (amid, copying.BLANKS)):
+        batches = corpus.epoch(0, copying.tokens_a_step(blanks), 0)
+        assert {len(batch) for batch in batches} == {copying.ROWS}
 
 
 def test_longer_words_are_longer_than_any_in_training(monkeypatch):

@@ -160,6 +160,7 @@ def test_the_comparisons_are_those_that_the_verdicts_make(monkeypatch):
     listed = list(verdicts.comparisons())
     assert len(listed) == 29
     assert all(any(pair in (each, each[::-1]) for each in made) for pair in listed)
+    assert all(any(pair in (each, each[::-1]) for each in listed) for pair in made)
 
 
 def test_a_judgement_says_its_reason_and_its_machine():
