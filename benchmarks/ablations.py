@@ -8,7 +8,6 @@ Writes ablations.json among the records.
 from __future__ import annotations
 
 import argparse
-import json
 
 import torch
 from tqdm import tqdm
@@ -17,7 +16,7 @@ from command import command
 from unmasked.training.machine import machine
 from unmasked.translator import shipped_models
 from unmasked_book.ablation import losses
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 
 def main() -> None:
@@ -27,9 +26,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {name: losses(name) for name in tqdm(shipped_models(), unit="model")}
     result = {"machine": {**machine("cpu"), "command": command(__file__)}, "models": found}
-    path = RECORDS / "ablations.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{len(found)} models are in {path}")
+    print(f"{len(found)} models are in {record('ablations', result)}")
 
 
 if __name__ == "__main__":

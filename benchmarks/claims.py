@@ -26,7 +26,7 @@ from command import command
 from unmasked.training.machine import machine
 from unmasked_book.experiments import EXPERIMENTS, TIMED
 from unmasked_book.experiments.procedure import Job
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 
 class Trainings:
@@ -99,8 +99,7 @@ def main() -> None:
         minutes = (time.perf_counter() - began) / 60
         about = {**machine(options.device), "threads": max(row["threads"] for row in rows)}
     about |= {"command": command(__file__), "minutes": round(minutes, 1)}
-    path = RECORDS / f"claim-{options.name}.json"
-    path.write_text(json.dumps({"machine": about, "rows": rows}, indent=1) + "\n", "utf-8")
+    path = record(f"claim-{options.name}", {"machine": about, "rows": rows})
     print(f"{len(rows)} rows are in {path}")
 
 

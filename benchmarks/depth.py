@@ -9,7 +9,6 @@ thread, so that its numbers do not depend on how many run beside it.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from multiprocessing import get_context
 from typing import Any
@@ -20,7 +19,7 @@ from tqdm import tqdm
 from command import command
 from unmasked.training.machine import machine
 from unmasked_book.experiments.depth import named, trial, trials
-from unmasked_book.records import RECORDS, recorded, recorded_names
+from unmasked_book.records import record, recorded, recorded_names
 
 
 def main() -> None:
@@ -39,8 +38,7 @@ def main() -> None:
     minutes = (time.perf_counter() - began) / 60 + known["machine"].get("minutes", 0)
     about = {**machine("cpu"), "threads": 1, "command": command(__file__),
              "minutes": round(minutes, 1)}  # fmt: skip
-    path = RECORDS / "depth.json"
-    path.write_text(json.dumps({"machine": about, "rows": rows}, indent=1) + "\n", "utf-8")
+    path = record("depth", {"machine": about, "rows": rows})
     print(f"{len(rows)} rows are in {path}")
 
 

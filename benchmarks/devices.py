@@ -36,7 +36,7 @@ from unmasked_book.machines import (
     synchronise,
     training_step,
 )
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 
 def written_down(
@@ -214,10 +214,9 @@ def main(words: Sequence[str] | None = None) -> None:
     result = {"machine": about, **bench.everything(options.compile)}
     print(table(result))
     if options.record:
-        path = RECORDS / options.record
-        path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+        path = record(options.record, result)
         path.with_suffix(".md").write_text(table(result) + "\n")
-        say(f"recorded in {path}.json and .md")
+        say(f"recorded in {path} and .md")
 
 
 if __name__ == "__main__":

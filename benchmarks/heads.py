@@ -9,7 +9,6 @@ cross-entropy and the greedy BLEU on the validation set (UNMASKED_DATA, or the n
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from tqdm import tqdm
@@ -20,7 +19,7 @@ from unmasked.evaluation import bleu, mean_cross_entropy
 from unmasked.training.machine import machine
 from unmasked.translator import Translator, load, shipped_models
 from unmasked_book.ablation import attentions, without
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 SPLIT = "val"
 
@@ -36,9 +35,7 @@ def main() -> None:
         "split": SPLIT,
         "models": found,
     }
-    path = RECORDS / "heads.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    print(f"recorded in {path}")
+    print(f"recorded in {record('heads', result)}")
 
 
 def every_head(name: str) -> dict[str, Any]:

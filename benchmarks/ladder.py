@@ -27,7 +27,7 @@ from unmasked.evaluation import bleu, chrf, paired_bootstrap
 from unmasked.folder import CONFIG
 from unmasked.training.machine import machine
 from unmasked.translator import Translator
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 PRESET = "multi30k-en-de"
 SEEDS = (0, 1, 2)
@@ -184,9 +184,7 @@ def main() -> None:
         "seeds": list(SEEDS),
         "rungs": rungs,
     }
-    path = RECORDS / "multi30k-ladder.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    say(f"{len(rungs)} rungs are in {path}")
+    say(f"{len(rungs)} rungs are in {record('multi30k-ladder', result)}")
 
 
 if __name__ == "__main__":

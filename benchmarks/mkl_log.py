@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import re
 import subprocess
@@ -22,7 +21,7 @@ from typing import Any
 
 from command import command
 from unmasked.training.machine import machine
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 ENGINES = ("unmasked", "CTranslate2")
 SEARCHES = ("greedy-256", "one-256", "greedy-512")  # works of `run.py`
@@ -103,11 +102,9 @@ def main() -> None:
             found.append(logged(engine, name, options.repeats))
             print(found[-1], flush=True)
     if options.record:
-        about = {**machine("cpu"), "threads": 1, "command": command(__file__)}
-        about["ctranslate2"] = version("ctranslate2")
-        path = RECORDS / f"{options.record}.json"
-        path.write_text(json.dumps({"machine": about, "searches": found}, indent=1) + "\n", "utf-8")
-        print(f"recorded in {path}")
+        peer = {"ctranslate2": version("ctranslate2")}
+        about = {**machine("cpu"), **peer, "threads": 1, "command": command(__file__)}
+        print(f"recorded in {record(options.record, {'machine': about, 'searches': found})}")
 
 
 if __name__ == "__main__":

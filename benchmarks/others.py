@@ -40,7 +40,7 @@ from unmasked.inspection.report import Finding
 from unmasked.interop import torch_masks
 from unmasked.positions import SinusoidalPositions
 from unmasked.training.machine import machine
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 
 VOCAB, WIDTH, HEADS, LAYERS, INNER = 20, 32, 4, 2, 64
 WORDS = {"source_vocab": VOCAB, "target_vocab": VOCAB}
@@ -82,9 +82,7 @@ def main() -> None:
         print(f"{other.name:27} {', '.join(faults) or 'no fault'}", flush=True)
     versions = {name: version(name) for name in ("transformers", "x-transformers")}
     result = {"machine": {**machine("cpu"), **versions, "command": command(__file__)}, "rows": rows}
-    path = RECORDS / "others.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{len(rows)} rows are in {path}")
+    print(f"{len(rows)} rows are in {record('others', result)}")
 
 
 # --- One row ----------------------------------------------------------------------------------

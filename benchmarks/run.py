@@ -6,7 +6,6 @@ Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from importlib.metadata import version
@@ -21,7 +20,7 @@ from report import plot, seconds, table
 from scaling import in_another_process
 from timing import interleaved
 from unmasked.training.machine import machine
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record
 from works import WORKS, Work
 
 SCALING = "attention"
@@ -42,11 +41,10 @@ def main() -> None:
         result["scaling"] = in_another_process(options.device, "--threads", threads)
     print(table(result))
     if options.record:
-        path = RECORDS / options.record
-        path.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+        path = record(options.record, result)
         path.with_suffix(".md").write_text(table(result) + "\n")
         plot(result, path.with_suffix(".svg"))
-        say(f"recorded in {path}.json, .md and .svg")
+        say(f"recorded in {path}, .md and .svg")
 
 
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from unmasked.storage import digest
 from unmasked.training.machine import machine
 from unmasked.translator import MODELS, Translator
 from unmasked_book.heads import align, head_atlas
-from unmasked_book.records import RECORDS
+from unmasked_book.records import record, recorded
 
 Pairs = Sequence[tuple[str, str]]
 SPLITS = ("val", "test_2016_flickr")
@@ -56,15 +56,15 @@ def main() -> None:
     if trained.languages is None:
         parser.error(f"{options.run}: its recipe names no languages; train --preset multi30k-en-de")
     if options.record:
-        record(trained, options.run, options.record, options.run / "float16")
+        take_in(trained, options.run, options.record, options.run / "float16")
     else:
         name = "-".join(trained.languages)
         (MODELS / name / CARD).write_text(
-            card(name, record(trained, options.run, name, MODELS / name))
+            card(name, take_in(trained, options.run, name, MODELS / name))
         )
 
 
-def record(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, Any]:
+def take_in(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, Any]:
     """Chooses the length penalty, scores the training, keeps it in float16, and scores that."""
     history = json.loads(newest_state(run).read_text())["state"]["history"]
     penalties = with_penalties(trained)
@@ -90,20 +90,17 @@ def record(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, A
         "by_length": by_length(again["test_2016_flickr"]),
         "atlas": heads(shipped),
     }
-    (RECORDS / f"multi30k-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
-    say(f"recorded in {RECORDS / f'multi30k-{name}.json'}; the model is in {kept}")
+    say(f"recorded in {record(f'multi30k-{name}', result)}; the model is in {kept}")
     return result
 
 
 def once_more(name: str) -> None:
     """What ships, scored again: the record keeps what it says about the training."""
-    shipped, path = Translator.load(MODELS / name), RECORDS / f"multi30k-{name}.json"
-    result = json.loads(path.read_text("utf-8"))
+    shipped, result = Translator.load(MODELS / name), recorded(f"multi30k-{name}")
     result |= summary({split: score(shipped, split) for split in SPLITS})
     result["penalties"] = with_penalties(shipped)
     result["again"] = here()
-    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-    say(f"recorded in {path}")
+    say(f"recorded in {record(f'multi30k-{name}', result)}")
 
 
 def here() -> dict[str, Any]:

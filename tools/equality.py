@@ -9,7 +9,6 @@ of the captions, and fail where a difference is larger than allowed.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from playwright.sync_api import sync_playwright
@@ -24,7 +23,7 @@ from comparisons import median_milliseconds, rows  # noqa: E402
 
 from unmasked.training.machine import machine  # noqa: E402
 from unmasked.translator import shipped_models  # noqa: E402
-from unmasked_book.records import RECORDS  # noqa: E402
+from unmasked_book.records import record  # noqa: E402
 
 
 def main() -> None:
@@ -42,8 +41,7 @@ def main() -> None:
         "milliseconds": times,
         "rows": found,
     }
-    path = RECORDS / "live-equality.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = record("live-equality", result)
     wrong = [row for row in found if row.get("differ", row.get("largest")) > row["limit"]]
     print(f"{len(found)} comparisons are in {path}; {len(wrong)} failed")
     sys.exit(bool(wrong))

@@ -20,7 +20,7 @@ class Pretended:
 
 
 def test_the_command_stores_what_was_measured_and_on_what(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(command, "RECORDS", tmp_path)
+    monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(command, "Trainings", Pretended)
     monkeypatch.setattr(sys, "argv", ["claims.py", "heads"])
     command.main()
@@ -48,7 +48,7 @@ def test_what_is_finished_is_not_trained_again(tmp_path):
 
 
 def test_the_command_measures_time_on_a_device_and_nothing_else(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(command, "RECORDS", tmp_path)
+    monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     times = {"by-length": lambda device: iter([{"on": device, "threads": 2}])}
     monkeypatch.setattr(command, "TIMED", times)
     monkeypatch.setattr(sys, "argv", ["claims.py", "by-length"])

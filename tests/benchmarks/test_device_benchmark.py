@@ -25,7 +25,7 @@ TINY = Sizes(
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     monkeypatch.setitem(SIZES, "cpu", TINY)
-    monkeypatch.setattr(devices, "RECORDS", tmp_path)
+    monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(devices, "bandwidth", lambda device: 1e9)
     monkeypatch.setattr(devices.Bench, "backward", lambda bench: ATTENTION)
     monkeypatch.setattr("unmasked_book.machines.seconds.__defaults__", (1, 1e-9))

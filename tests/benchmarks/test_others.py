@@ -180,7 +180,7 @@ def test_a_property_that_needs_an_effect_shows_none():
 
 def test_the_command_stores_the_rows_and_the_versions(monkeypatch, tmp_path, capsys):
     other = command.Other("ours", "here", "1", "https://…", "tokens", ours, without_causal_mask)
-    monkeypatch.setattr(command, "RECORDS", tmp_path)
+    monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(command, "packaged", lambda: iter([other]))
     monkeypatch.setattr(command, "downloaded", lambda folder: iter(()))
     monkeypatch.setattr(command, "cloned", lambda folder: iter(()))

@@ -28,13 +28,15 @@ def test_the_page_opens_fits_and_can_be_read(visit: Visit, theme: str, name: str
         if theme == "light":
             assert bytes_of_a_first_visit(page) < FIRST_VISIT
         can_be_seen_and_printed(page, theme)
-    if name != CODE:
-        page.evaluate(PLAIN_CODE)
-    assert faults_of_access(page, rules=() if theme == "light" else NARROW_AND_DARK) == []
+    first = page.viewport_size
     for width, height in SIZES.values():
         page.set_viewport_size({"width": width, "height": height})
         assert overflow(page) <= 0
         assert page.locator("h1:visible").count() == 1
+    page.set_viewport_size(first)
+    if name != CODE:
+        page.evaluate(PLAIN_CODE)
+    assert faults_of_access(page, rules=() if theme == "light" else NARROW_AND_DARK) == []
 
 
 def can_be_seen_and_printed(page: Page, theme: str) -> None:

@@ -14,7 +14,7 @@ from unmasked.folder import weights_file
 from unmasked.storage import digest
 from unmasked.translator import MODELS, shipped_models
 from unmasked_book import recorded
-from unmasked_book.records import recorded_names
+from unmasked_book.records import record, recorded_names
 
 # --- All runs ---------------------------------------------------------------------------------
 
@@ -32,6 +32,14 @@ def test_every_run_says_where_when_and_how():
 def test_an_unknown_run_is_refused_and_the_known_are_named():
     with pytest.raises(ValueError, match=r"^name: expected .*engine-cpu.*, got 'gpu'"):
         recorded("gpu")
+
+
+def test_what_is_recorded_is_found_again(monkeypatch, tmp_path):
+    monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
+    result = {"machine": {"date": "2026-11-23"}, "√": [1.5, None]}
+    assert record("some", result) == tmp_path / "some.json"
+    assert recorded("some") == result
+    assert "√" in (tmp_path / "some.json").read_text("utf-8")
 
 
 # --- Translations -----------------------------------------------------------------------------

@@ -32,6 +32,7 @@ LSTMS: dict[str, dict[str, Any]] = {
 MODELS = (*LSTMS, "Transformer")
 LENGTHS = (8, 64)
 STEPS, TOKENS = 600, 1300
+RATES = (0.002, 0.004, 0.008)
 MEASURED = 200  # rows
 BLANKS = (LENGTHS[1] - LENGTHS[0]) // 2  # on either side of a short row, to make it a long one
 
@@ -75,7 +76,7 @@ def trial(
 EXPERIMENT = Experiment(
     trial,
     [{"letters_a_row": length, "model": model} for length, model in product(LENGTHS, MODELS)],
-    {"rate": (0.002, 0.004, 0.008)},
+    {"rate": RATES},
 )
 ROWS = TOKENS // (LENGTHS[1] + 1)  # in a step, with blanks and without
 
@@ -92,5 +93,5 @@ DISTANCE = Experiment(
          "tokens": tokens_a_step(blanks)}
         for blanks, model in product((0, BLANKS), MODELS)
     ],
-    {"rate": (0.002, 0.004, 0.008)},
+    {"rate": RATES},
 )  # fmt: skip

@@ -24,6 +24,7 @@ from .warm_up import CLIPS, NORMS, WARM_UPS
 YES, PARTLY, NO = "confirmed", "confirmed with a condition", "not confirmed"
 UNTESTED = "not tested"
 NEAR = 0.02  # nats a word: what still counts as no difference between kinds of positions
+SEVERAL = tuple(f"{n} heads" for n in (2, 4, 8, 16))  # those compared with one
 POINTS = 0.02  # of letters right: what still counts as no gain by a warm-up
 
 
@@ -113,12 +114,11 @@ def root_of_width(rows: Rows) -> Verdict:
 def heads(rows: Rows) -> Verdict:
     """Several heads are better than one of the same whole width."""
     one = trials(rows, "nats", variation="1 head")
-    judged = [f"{n} heads" for n in (2, 4, 8, 16)]
-    better = [name for name in judged if above(one, trials(rows, "nats", variation=name))]
+    better = [name for name in SEVERAL if above(one, trials(rows, "nats", variation=name))]
     reason = f"clearly better than one head: {', '.join(better) or 'none'}"
     if not better:
         return Verdict(NO, reason)
-    return Verdict(YES if better == judged else PARTLY, reason)
+    return Verdict(YES if better == list(SEVERAL) else PARTLY, reason)
 
 
 def positions(rows: Rows) -> Verdict:
@@ -135,10 +135,7 @@ def beyond(rows: Rows) -> Verdict:
     """Sinusoids allow for longer sequences than were trained."""
     _, longest = TRAINED
     longer = [i for i, n in enumerate(LENGTHS) if n > longest]
-    exact = {}
-    for kind in KINDS:
-        by_length = zip(*trials(rows, "exact", positions=kind), strict=True)
-        exact[kind] = [list(shares) for shares in by_length]
+    exact = {kind: exact_by_length(rows, kind) for kind in KINDS}
     ahead = {i: all(above(exact[SINUSOIDAL][i], exact[kind][i]) for kind in (LEARNED, SCALED))
              for i in longer}  # fmt: skip
     reach = [i for i in longer if ahead[i]]
@@ -148,6 +145,12 @@ def beyond(rows: Rows) -> Verdict:
     if not reach:
         return Verdict(NO, reason)
     return Verdict(YES if len(reach) == len(longer) else PARTLY, reason)
+
+
+def exact_by_length(rows: Rows, kind: str) -> list[list[float]]:
+    """The shares of words that were right, for each length seed by seed."""
+    by_length = zip(*trials(rows, "exact", positions=kind), strict=True)
+    return [list(shares) for shares in by_length]
 
 
 def warm_up(rows: Rows) -> Verdict:
@@ -223,16 +226,13 @@ def comparisons() -> Iterator[tuple[Values, Values]]:
     for width in WIDTHS:
         kinds = (UNDIVIDED, SMALLER)
         yield from pairs("root-of-width", "right", "kind", DIVIDED, kinds, width=width)
-    several = [f"{n} heads" for n in (2, 4, 8, 16)]
-    yield from pairs("heads", "nats", "variation", "1 head", several)
+    yield from pairs("heads", "nats", "variation", "1 head", SEVERAL)
     for sentences, size in product((SHORT, LONG), SIZES):
         at = {"sentences": sentences, "pairs": size}
         yield from pairs("small-data", "nats", "model", "Transformer", ("LSTM",), **at)
     yield from pairs("positions", "nats", "variation", SINUSOIDAL, (LEARNED, SCALED))
-    exact = {}
-    for each in recorded("claim-beyond")["rows"]:
-        shares_at = zip(*(trial["exact"] for trial in each["trials"]), strict=True)
-        exact[each["positions"]] = [list(shares) for shares in shares_at]
+    rows = recorded("claim-beyond")["rows"]
+    exact = {kind: exact_by_length(rows, kind) for kind in KINDS}
     longer = [i for i, n in enumerate(LENGTHS) if n > TRAINED[1]]
     for i, kind in product(longer, (LEARNED, SCALED)):
         yield exact[SINUSOIDAL][i], exact[kind][i]

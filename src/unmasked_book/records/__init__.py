@@ -20,3 +20,10 @@ def recorded(name: str) -> dict[str, Any]:
     check_choice("name", name, tuple(recorded_names()))
     found: dict[str, Any] = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     return found
+
+
+def record(name: str, result: dict[str, Any]) -> Path:
+    """Writes a run under its name, over an older one, and says where."""
+    path = RECORDS / f"{name}.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path

@@ -10,8 +10,6 @@ from unmasked.fast.products import product
 
 WAYS = pytest.mark.parametrize("way", ["mkl", "onednn", "neither"])
 SHAPES = pytest.mark.parametrize("shape", [(12, 8), (8, 12), (8, 8)])
-
-
 MKL = pytest.mark.skipif(not products.has_mkl(), reason="this PyTorch has no MKL")
 ONEDNN = pytest.mark.skipif(not products.has_onednn(), reason="this PyTorch has no oneDNN")
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from small_training import quiet, small, small_corpus
 
-from helpers import difference
+from helpers import difference, own_lines
 from unmasked.storage import read_tensors, tensors_of
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
@@ -50,8 +50,7 @@ def two(monkeypatch):
 def printed(process):
     out, error = process.communicate(timeout=60)
     assert process.returncode == 0, error
-    own = [line for line in out.splitlines() if "[Gloo]" not in line]  # so say PyTorch 2.8, 2.9
-    return "\n".join(own)
+    return "\n".join(own_lines(out))
 
 
 @pytest.mark.parametrize("name", parts_side_by_side.CASES)
