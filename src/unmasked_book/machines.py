@@ -394,8 +394,12 @@ def measured(
     xlabel: str,
     ylabel: str,
     fitted: int = 0,
+    colours: Mapping[str, int] | None = None,
 ) -> Picture:
-    """Points, joined; or, through the last `fitted` of them, the power of x that fits them best."""
+    """Points, joined; or, through the last `fitted` of them, the power of x that fits them best.
+
+    `colours` as for `plots.curves`.
+    """
     words = []
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 3.2)
@@ -410,8 +414,9 @@ def measured(
                 label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
                 scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
                 path = [scale * each**power for each in x[-fitted:]]
-            style: dict[str, Any] = {"color": COLOURS[i % 6], "linestyle": DASHES[i % 6], "lw": 1.5}
-            axis.plot(x, values, MARKERS[i % 6], color=COLOURS[i % 6], label=label)
+            look = (colours or {}).get(name, i) % 6
+            style: dict[str, Any] = {"color": COLOURS[look], "linestyle": DASHES[look], "lw": 1.5}
+            axis.plot(x, values, MARKERS[look], color=COLOURS[look], label=label)
             axis.plot(x[-len(path) :], path, **style)
             words.append(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from helpers import MODELS, ragged, small_config
 from unmasked import Transformer, TransformerConfig, attention
 from unmasked.loss import teacher_forcing, translation_loss
+from unmasked.plots.picture import COLOURS
 from unmasked.training.recipe import Recipe
 from unmasked_book import machines
 from unmasked_book.machines import (
@@ -390,6 +391,11 @@ def test_a_power_is_fitted_to_the_last_points_and_named():
         "seconds over n. square: grows like n^2.0, from 9 at 1 to 128 at 8; flat: grows like "
         f"n^0.0, from 3 at 1 to 3 at 8. Measured on {ON}."
     )
+
+
+def test_a_line_has_the_colour_of_its_name():
+    [axis] = measured({"b": [1, 2]}, [1, 2], MACHINE, **LABELS, colours={"b": 3}).figure.axes
+    assert {line.get_color() for line in axis.lines} == {COLOURS[3]}
 
 
 def test_lines_of_another_length_are_refused():

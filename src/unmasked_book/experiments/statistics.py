@@ -153,10 +153,11 @@ def intervals(
     log_y: bool = False,
     joined: bool = True,
     height: float = 2.9,
+    colours: Mapping[str, int] | None = None,
 ) -> Picture:
     """Panels side by side on one scale, with lines over the same places; bars are 95% intervals.
 
-    Places that have no order are not `joined`.
+    Places that have no order are not `joined`; `colours` as for `plots.curves`.
     """
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
@@ -171,11 +172,13 @@ def intervals(
                 found = [interval(values) for values in runs]
                 means = [each.mean for each in found]
                 reach = [each.high - each.mean for each in found]
-                at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
-                colour, marker = COLOURS[i % 6], MARKERS[i % 6]
+                apart = 0.06 if joined else 0.12
+                at = places + apart * (i - (len(lines) - 1) / 2)  # beside each other
+                look = (colours or {}).get(name, i) % 6
+                colour, marker = COLOURS[look], MARKERS[look]
                 for place, values in zip(at, runs, strict=True):
                     axis.plot([place] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
-                dashes = DASHES[i % 6] if joined else ""
+                dashes = DASHES[look] if joined else ""
                 axis.errorbar(at, means, reach, color=colour, marker=marker, ms=4.5, lw=1.5,
                               ls=dashes, capsize=3, label=name)  # fmt: skip
                 each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
@@ -184,6 +187,8 @@ def intervals(
             axis.set_xticks(
                 places, [f"{label:,}" if isinstance(label, int) else str(label) for label in x]
             )
+            if not joined:
+                axis.set_xlim(-0.5, len(x) - 0.5)  # each place in the middle of its share
             axis.spines[["top", "right"]].set_visible(False)
             axis.tick_params(labelleft=axis is axes[0])
         axes[0].set_ylabel(ylabel)

@@ -6,6 +6,7 @@ from statistics import NormalDist, fmean
 import pytest
 import torch
 
+from unmasked.plots.picture import COLOURS
 from unmasked_book.experiments.statistics import (
     SURE,
     T,
@@ -74,6 +75,14 @@ def test_intervals_are_drawn_as_they_are_said():
     assert "left, a: 2 (-0.484 to 4.48) at 5, 4 (4 to 4) at 5000" in picture.words
     with pytest.raises(ValueError, match="a: expected 1 lists, got 2"):
         intervals({"": {"a": runs}}, [5], xlabel="", ylabel="")
+
+
+def test_a_model_has_one_colour_in_several_figures():
+    runs = [[1.0, 2.0, 3.0]]
+    one = intervals({"": {"a": runs, "b": runs}}, [5], xlabel="", ylabel="")
+    two = intervals({"": {"b": runs}}, [5], xlabel="", ylabel="", colours={"b": 1})
+    last, only = (each.figure.axes[0].containers[-1][0].get_color() for each in (one, two))
+    assert last == only == COLOURS[1]
 
 
 def test_a_row_is_named_by_what_only_it_has():
