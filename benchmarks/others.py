@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import distributions, version
 from pathlib import Path
-from types import ModuleType
+from textwrap import dedent
+from types import MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -179,6 +180,12 @@ def packaged() -> Iterator[Other]:
             title, "transformers", number, at, given, partial(hugging, name, sizes),
             hugging_forward, hugging_step, HUGGING_READINGS.get(name, {}),
         )  # fmt: skip
+        if name == "ProphetNet":
+            yield Other(
+                "ProphetNet, repaired", "transformers", number, at, f"{given} {PERMUTED}",
+                partial(repaired_prophet, sizes), hugging_forward, hugging_step,
+                {"runs": Reading(PROPHET_FLOAT64)},
+            )  # fmt: skip
     number = version("x-transformers")
     folder = f"https://github.com/lucidrains/x-transformers/blob/{number}"
     given = "The source's mask, True for words, in the encoder and for the decoder's context."
@@ -231,6 +238,25 @@ def hugging(name: str, sizes: dict[str, Any]) -> Any:
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1}
     kind = "MTModel" if name == "Marian" else "ForConditionalGeneration"
     return getattr(module, name + kind)(getattr(module, f"{name}Config")(**sizes, **special))
+
+
+def repaired_prophet(sizes: dict[str, Any]) -> Any:
+    """Its biases' dimensions are put into the order in which they are read."""
+    model = hugging("ProphetNet", sizes)
+    name, printed, right = (
+        "get_predict_relative_pos_embeddings",
+        "(0, 2, 1, 4, 3)",
+        "(0, 1, 4, 2, 3)",
+    )
+    for part in model.modules():
+        if hasattr(part, name):
+            source = dedent(inspect.getsource(getattr(type(part), name)))
+            if source.count(printed) != 1:
+                raise SystemExit(f"{name} has no permute{printed}: another version?")
+            space = dict(vars(inspect.getmodule(type(part))))
+            exec(source.replace(printed, right), space)
+            setattr(part, name, MethodType(space[name], part))
+    return model
 
 
 def hugging_forward(model: Any, source: Tensor, target: Tensor) -> Tensor:
@@ -429,8 +455,10 @@ def d2l(folder: Path) -> Iterator[Other]:
         "The source's lengths; the decoder's blocks in training mode, so with their causal mask, "
         "and no dropout. Word by word as predict_step does, in evaluation mode."
     )
-    named = "d2l, training mode", origin, commit, at, given
+    named = "d2l, mask of training mode", origin, commit, at, given
     yield Other(*named, build, d2l_training, d2l_step, {"cached": Reading(D2L_POSITIONS), **both})
+    named = "d2l, so masked, right positions", origin, commit, at, f"{given} {POSITIONED}"
+    yield Other(*named, build, d2l_training, partial(d2l_step, positions=True), both)
 
 
 def d2l_forward(model: Any, source: Tensor, target: Tensor) -> Tensor:
@@ -450,13 +478,19 @@ def d2l_training(model: Any, source: Tensor, target: Tensor) -> Tensor:
             block.training = mode
 
 
-def d2l_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
-    """What predict_step does, with the words that it is given for those that it found."""
+def d2l_step(model: Any, source: Tensor, target: Tensor, positions: bool = False) -> Tensor:
+    """What predict_step does, with the words that it is given for those that it found; and, if
+    asked, each word with the position at which it stands.
+    """
     lengths = (source != 0).sum(1)
     state, steps = model.decoder.init_state(model.encoder(source, lengths), lengths), []
-    for word in target.T[..., None]:
+    encoding = model.decoder.pos_encoding
+    table = encoding.P
+    for at, word in enumerate(target.T[..., None]):
+        encoding.P = table[:, at:] if positions else table
         logits, state = model.decoder(word, state)
         steps.append(logits)
+    encoding.P = table
     return torch.cat(steps, dim=1)
 
 
@@ -557,6 +591,8 @@ PROPHET_ORDER = (
     "which one depends on the target's length. With permute(0, 1, 4, 2, 3), as in the authors' own "
     "code, no fault is left."
 )
+PERMUTED = "Repaired here: permute(0, 1, 4, 2, 3) where the code has permute(0, 2, 1, 4, 3)."
+POSITIONED = "Repaired here: P[:, t:] at step t."
 PROPHET_FLOAT64 = (
     "In float64 its masks of integers become float32 and are multiplied by float64's lowest "
     "number: 0 times minus infinity. Masks of float64 give finite numbers."

@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib import rc_context
 
 from unmasked.errors import invalid
-from unmasked.plots.lines import curves
 from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, panels
 
 # --- Intervals --------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ def table(
     """
     unit = "%" if percent else "nats"
     baseline = next(iter(against.values()))
-    found = [f"mean, {unit}", f"minus {baseline}", "clear?"]
+    found = [f"mean, {unit}{'' if percent else ' (less is better)'}", f"minus {baseline}", "clear?"]
     lines = [[*by.values(), *found, *rows[0]["tried"]]]
     for each in rows:
         here = {name: each[name] for name in by}
@@ -199,8 +198,26 @@ def intervals(
 
 
 def ladders(tried: Mapping[str, Mapping[str, float]]) -> Picture:
-    """The mean validation losses of several models, each over the learning rates that it tried."""
-    rates = sorted({rate for losses in tried.values() for rate in losses}, key=float)
-    lines = {name: [losses.get(rate, math.nan) for rate in rates] for name, losses in tried.items()}
-    return curves(lines, [float(rate) for rate in rates], xlabel="learning rate",
-                  ylabel="validation cross-entropy", log_x=True)  # fmt: skip
+    """The mean validation losses of several models, each over the learning rates that it tried; a
+    ring stands around its best.
+    """
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 2.9)
+        for i, (name, losses) in enumerate(tried.items()):
+            rates, values = zip(*sorted((float(r), x) for r, x in losses.items()), strict=True)
+            best = min(range(len(rates)), key=values.__getitem__)
+            axis.plot(rates, values, color=COLOURS[i % 6], marker=MARKERS[i % 6], ms=4.5, lw=1.5,
+                      ls=DASHES[i % 6], label=name)  # fmt: skip
+            axis.plot(rates[best], values[best], "o", color=COLOURS[i % 6], mfc="none", ms=12)
+            each = ", ".join(f"{x:.3g} at {r:g}" for r, x in zip(rates, values, strict=True))
+            words.append(f"{name}: {each}, the best {rates[best]:g}")
+        every = sorted({float(rate) for losses in tried.values() for rate in losses})
+        axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
+                 yscale="log")  # fmt: skip
+        axis.set_xticks(every, [f"{rate:g}" for rate in every])
+        axis.yaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axis.minorticks_off()
+        axis.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside lower center", ncols=in_a_row(tried))
+    return Picture(figure, f"Validation cross-entropy over learning rate. {'; '.join(words)}.")

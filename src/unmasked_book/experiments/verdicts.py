@@ -52,7 +52,7 @@ def by_length(rows: Rows) -> Verdict:
             for n in lengths for model in RACERS}  # fmt: skip
     ends = lengths[0], lengths[-1]
     ratios = {lstm: [took[n, lstm] / took[n, RACERS[-1]] for n in ends] for lstm in RACERS[:-1]}
-    reason = f"a step's time beside the Transformer's, at {ends[0]} words and at {ends[1]:,}: "
+    reason = f"a step's time relative to the Transformer's, at {ends[0]} words and at {ends[1]:,}: "
     reason += "; ".join(f"{lstm}, {a:.2f} and {b:.2f}" for lstm, (a, b) in ratios.items())
     reason += f"; but on {most} threads of a CPU, and the claim is about "
     return Verdict(UNTESTED, reason + "hardware that does many things at once")
@@ -62,7 +62,7 @@ def copying(rows: Rows) -> Verdict:
     """A short way between any two words: what is far away is learnt more easily."""
     n = options(rows, "letters_a_row")[-1]
     *lstms, transformer = (trials(rows, "right", letters_a_row=n, model=m) for m in COPIERS)
-    shares = ", ".join(
+    shares = "; ".join(
         f"{m} {percent(r, 3)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
     )
     reason = f"of {n} letters right: {shares}"
@@ -103,7 +103,8 @@ def root_of_width(rows: Rows) -> Verdict:
     left = {w: difference(right[w, DIVIDED], right[w, SMALLER]).mean for w in widths}
     reason = ", ".join(f"{100 * gains[w]:+.0f} points at K = {w}" for w in widths)
     rest = ", ".join(f"{100 * left[w]:+.0f}" for w in widths)
-    reason = f"the division gives {reason}; beside a start with the same scores, {rest}"
+    reason = f"the division gives {reason}; "
+    reason += f"against an undivided model with the same first scores, {rest}"
     sure = {kind: [above(right[w, DIVIDED], right[w, kind]) for w in widths]
             for kind in (UNDIVIDED, SMALLER)}  # fmt: skip
     if all(sure[UNDIVIDED] + sure[SMALLER]) and gains[widths[-1]] > gains[widths[0]]:

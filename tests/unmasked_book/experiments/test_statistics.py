@@ -135,4 +135,5 @@ def test_a_table_compares_each_row_with_the_one_it_should():
 def test_a_ladder_is_drawn_over_the_rates_that_its_model_has_tried():
     picture = ladders({"high": {"0.002": 2.0, "0.004": 1.0}, "low": {"0.001": 3.0, "0.002": 4.0}})
     places = [line.get_xydata().tolist() for line in picture.figure.axes[0].lines]
-    assert places == [[[0.002, 2], [0.004, 1]], [[0.001, 3], [0.002, 4]]]
+    ladder, best = [[0.002, 2], [0.004, 1]], [[0.004, 1]]
+    assert places == [ladder, best, [[0.001, 3], [0.002, 4]], [[0.001, 3]]]
