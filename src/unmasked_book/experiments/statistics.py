@@ -150,13 +150,15 @@ def intervals(
     xlabel: str,
     ylabel: str,
     log_y: bool = False,
+    floor: float = -math.inf,
     joined: bool = True,
     height: float = 2.9,
     colours: Mapping[str, int] | None = None,
 ) -> Picture:
     """Panels side by side on one scale, with lines over the same places; bars are 95% intervals.
 
-    Places that have no order are not `joined`; `colours` as for `plots.curves`.
+    Places that have no order are not `joined`; `colours` as for `plots.curves`. What lies below the
+    `floor`, such as nothing on a logarithmic axis, is drawn there.
     """
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
@@ -169,17 +171,18 @@ def intervals(
                     fix = "give a list of runs for each place"
                     raise invalid(name, f"{len(x)} lists", len(runs), fix)
                 found = [interval(values) for values in runs]
-                means = [each.mean for each in found]
-                reach = [each.high - each.mean for each in found]
+                means, lows, highs = (np.maximum(ends, floor) for ends in zip(*found, strict=True))
                 apart = 0.06 if joined else 0.12
                 at = places + apart * (i - (len(lines) - 1) / 2)  # beside each other
                 look = (colours or {}).get(name, i) % 6
                 colour, marker = COLOURS[look], MARKERS[look]
                 for place, values in zip(at, runs, strict=True):
-                    axis.plot([place] * len(values), values, ".", color=colour, alpha=0.35, ms=4)
+                    at_least = np.maximum(values, floor)
+                    axis.plot([place] * len(values), at_least, ".", color=colour, alpha=0.35, ms=4)
                 dashes = DASHES[look] if joined else ""
-                axis.errorbar(at, means, reach, color=colour, marker=marker, ms=4.5, lw=1.5,
-                              ls=dashes, capsize=3, label=name)  # fmt: skip
+                axis.errorbar(at, means, (means - lows, highs - means), color=colour,
+                              marker=marker, ms=4.5, lw=1.5, ls=dashes, capsize=3,
+                              label=name)  # fmt: skip
                 each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
                 words.append(f"{title + ', ' if title else ''}{name}: {each}")
             axis.set(xlabel=xlabel, title=title, yscale="log" if log_y else "linear")

@@ -85,6 +85,16 @@ def test_a_model_has_one_colour_in_several_figures():
     assert last == only == COLOURS[1]
 
 
+def test_what_lies_below_the_floor_is_drawn_there_and_said_as_it_is():
+    picture = intervals({"": {"a": [[0.0, 0.1, 0.2]]}}, [5], xlabel="", ylabel="", log_y=True,
+                        floor=0.01)  # fmt: skip
+    [axis] = picture.figure.axes
+    assert axis.lines[0].get_ydata().tolist() == [0.01, 0.1, 0.2]
+    [[_, (low, _), _]] = axis.containers
+    assert low.get_ydata()[0] == pytest.approx(0.01)
+    assert "a: 0.1 (-0.148 to 0.348) at 5" in picture.words
+
+
 def test_a_row_is_named_by_what_only_it_has():
     rows = [
         {"size": size, "kind": "a", "trials": [{"right": size / 10}, {"right": size}]}
