@@ -113,7 +113,36 @@ def row(other: Other) -> dict[str, Any]:
         elif reading:
             kept["reading"] = reading.why
     named = {name: getattr(other, name) for name in ("name", "origin", "version", "url", "given")}
-    return {**named, "findings": findings}
+    return {**named, "findings": findings, "planted": planted(other)}
+
+
+def planted(other: Other) -> dict[str, int]:
+    """With how many of `SEEDS` seeds check finds the faults that are put before the model."""
+    found = dict.fromkeys(PLANTED, 0)
+    for seed in range(SEEDS):
+        torch.manual_seed(seed)
+        model = other.build()
+        for name, spoilt in PLANTED.items():
+            forward = partial(spoilt, other.forward)
+            report = check(model, forward, source_vocab=VOCAB, target_vocab=VOCAB, quiet=True)
+            found[name] += report[name].verdict == "fault"
+    return found
+
+
+def padding_as_words(forward: Forward, model: Any, source: Tensor, target: Tensor) -> Tensor:
+    return forward(model, source.masked_fill(source == 0, 3), target)
+
+
+def last_word_ahead(forward: Forward, model: Any, source: Tensor, target: Tensor) -> Tensor:
+    """The source begins with the target's last word."""
+    return forward(model, torch.cat([target[:, -1:].clamp(min=3), source], dim=1), target)
+
+
+SEEDS = 3
+PLANTED: dict[str, Callable[[Forward, Any, Tensor, Tensor], Tensor]] = {
+    "padding": padding_as_words,
+    "causality": last_word_ahead,
+}
 
 
 def verdict(finding: Finding) -> str:

@@ -137,6 +137,11 @@ def test_the_row_of_a_healthy_model():
     assert not any("input" in finding or "in float64" in finding for finding in found.values())
 
 
+def test_what_is_planted_is_found_with_every_seed():
+    other = command.Other("ours", "here", "1", "https://…", "tokens", ours, plainly)
+    assert command.planted(other) == {"padding": command.SEEDS, "causality": command.SEEDS}
+
+
 def test_the_row_of_a_broken_model_has_the_smallest_input():
     why = command.Reading("no causal mask")
     page = command.Reading("it is said to be so", "https://…")
@@ -222,6 +227,10 @@ def test_every_fault_has_an_input_and_a_reading(row):
             assert finding.get("reading", "not read yet") != "not read yet" or (
                 design["reason"] and design["link"].startswith("https://")
             )
+
+
+def test_planted_faults_are_found_in_all():
+    assert all(set(row["planted"].values()) == {command.SEEDS} for row in ROWS)
 
 
 def test_the_record_has_the_well_known_ones():
