@@ -48,7 +48,7 @@ def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
 
 
 def own_lines(printed: str) -> list[str]:
-    """Without what PyTorch 2.8 and 2.9 tell of connections, several processes at once."""
+    """Those with text, without what PyTorch 2.8 and 2.9 tell of connections, all at once."""
     theirs = ("[Gloo]", "peer ranks")
     return [line for line in printed.splitlines() if line and not any(x in line for x in theirs)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -34,14 +33,9 @@ def findings(verdicts: Mapping[str, Mapping[str, str]]) -> Picture:
             met.update(kinds)
             for x, kind in enumerate(kinds):
                 corner, fill, hatch = (x - 0.5, y - 0.5), FILL[kind], HATCH[kind]
-                look: dict[str, Any] = {
-                    "fc": fill,
-                    "hatch": hatch,
-                    "ec": "#b4bcc6",
-                    "lw": 0.5,
-                    "clip_on": False,
-                }
-                axis.add_patch(Rectangle(corner, 1, 1, **look))
+                cell = Rectangle(corner, 1, 1, fc=fill, hatch=hatch, ec="#b4bcc6", lw=0.5)
+                cell.set_clip_on(False)  # else the outer lines are half as wide
+                axis.add_patch(cell)
             faults = [claim for claim, kind in zip(CLAIMS, kinds, strict=True) if kind == FAULT]
             words.append(f"{name}: {', '.join(faults) or 'none'}")
         axis.set(xlim=(-0.5, len(CLAIMS) - 0.5), ylim=(len(verdicts) - 0.5, -0.5))

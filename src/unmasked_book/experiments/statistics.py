@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.ticker import FuncFormatter
 
 from unmasked.errors import invalid
 from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, panels
@@ -219,8 +220,10 @@ def ladders(tried: Mapping[str, Mapping[str, float]]) -> Picture:
         axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
-        axis.yaxis.set_major_formatter(lambda x, _: f"{x:g}")
-        axis.minorticks_off()
+        axis.xaxis.minorticks_off()
+        for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
+            ticks(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else ""))
+        axis.margins(y=0.12)  # space for the rings
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))
     return Picture(figure, f"Validation cross-entropy over learning rate. {'; '.join(words)}.")

@@ -59,7 +59,7 @@ def by_length(rows: Rows) -> Verdict:
 
 
 def copying(rows: Rows) -> Verdict:
-    """A short way between any two words: what is far away is learnt more easily."""
+    """A short way between any two words: a Transformer learns more easily what is far away."""
     n = options(rows, "letters_a_row")[-1]
     *lstms, transformer = (trials(rows, "right", letters_a_row=n, model=m) for m in COPIERS)
     shares = "; ".join(

@@ -454,7 +454,7 @@ HEALTHY = {
 }
 
 
-def test_there_are_as_many_healthy_models_as_chapter_15_says():
+def test_there_are_57_healthy_models():
     assert len(HEALTHY) == 57
 
 
