@@ -28,7 +28,17 @@ from unmasked.config import BOS, TransformerConfig
 from unmasked.data.corpus import Corpus
 from unmasked.errors import check_at_least, invalid
 from unmasked.fast.steps import FastSteps
-from unmasked.plots.picture import COLOURS, DASHES, GREY, MARKERS, STYLE, Picture, number, panels
+from unmasked.plots.picture import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKERS,
+    STYLE,
+    Picture,
+    look,
+    number,
+    panels,
+)
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer
@@ -414,9 +424,9 @@ def measured(
                 label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
                 scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
                 path = [scale * each**power for each in x[-fitted:]]
-            look = (colours or {}).get(name, i) % 6
-            style: dict[str, Any] = {"color": COLOURS[look], "linestyle": DASHES[look], "lw": 1.5}
-            axis.plot(x, values, MARKERS[look], color=COLOURS[look], label=label)
+            own = look(colours, name, i)
+            style: dict[str, Any] = {"color": COLOURS[own], "linestyle": DASHES[own], "lw": 1.5}
+            axis.plot(x, values, MARKERS[own], color=COLOURS[own], label=label)
             axis.plot(x[-len(path) :], path, **style)
             words.append(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "

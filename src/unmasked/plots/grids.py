@@ -44,6 +44,7 @@ def matrices(
     one_scale: bool = False,
     unit: str = "",
     height: float = 2.6,
+    per_row: int = 8,
 ) -> Picture:
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
@@ -54,8 +55,12 @@ def matrices(
     everything = np.concatenate([array.ravel() for array in arrays.values()])
     words = []
     with rc_context(STYLE):
-        figure, axes = panels(1, len(arrays), height)
-        for (title, array), axis in zip(arrays.items(), axes[0], strict=True):
+        wide = min(per_row, len(arrays))
+        figure, axes = panels(-(-len(arrays) // wide), wide, height)
+        places = [axis for line in axes for axis in line]
+        for axis in places[len(arrays) :]:
+            axis.set_visible(False)
+        for (title, array), axis in zip(arrays.items(), places, strict=False):
             low, high = limits(array if numbers and not one_scale else everything, signed)
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
             image.set_interpolation("nearest")
@@ -69,7 +74,7 @@ def matrices(
                 f"values from {number(least)} to {number(most)}"
             )
         if not numbers:
-            figure.colorbar(image, ax=axes[0], shrink=0.9, pad=0.02, label=unit)
+            figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
 
 

@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from torch import Tensor
 
 from ..errors import invalid
-from .picture import COLOURS, DASHES, GREY, INK, STYLE, Picture, in_a_row, number, panels
+from .picture import COLOURS, DASHES, GREY, INK, STYLE, Picture, in_a_row, look, number, panels
 
 
 def bars(
@@ -89,9 +89,9 @@ def curves(
             if xs.shape != ys.shape:
                 fix = "give x and each line the same length"
                 raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
-            look = (colours or {}).get(name, i) % 6
+            own = look(colours, name, i)
             at, ys = xs[~np.isnan(ys)], ys[~np.isnan(ys)]
-            axis.plot(at, ys, color=COLOURS[look], linestyle=DASHES[look], label=name, lw=1.8)
+            axis.plot(at, ys, color=COLOURS[own], linestyle=DASHES[own], label=name, lw=1.8)
             words.append(
                 f"{name} goes from {number(ys[0])} at {number(at[0])} to {number(ys[-1])} at "
                 f"{number(at[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"

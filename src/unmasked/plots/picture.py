@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -68,6 +68,11 @@ def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Ax
     """A figure of the page's width with rows × columns axes, each row `height` inches high."""
     figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
     return figure, [list(line) for line in figure.subplots(rows, columns, squeeze=False)]
+
+
+def look(colours: Mapping[str, int] | None, name: str, place: int) -> int:
+    """Which colour, dash and marker a line has: those named for it, or those of its place."""
+    return (colours or {}).get(name, place) % len(COLOURS)
 
 
 def in_a_row(names: Collection[str]) -> int:

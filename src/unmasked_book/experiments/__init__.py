@@ -12,6 +12,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "copying": copying.EXPERIMENT,
     "distance": copying.DISTANCE,
     "small-data": small_data.EXPERIMENT,
+    "longer": small_data.LONGER,
     "root-of-width": root_of_width.EXPERIMENT,
     "heads": variations.experiment(variations.HEADS),
     "positions": variations.experiment(variations.POSITIONS),

@@ -2,11 +2,12 @@
 
 All have as many parameters, see the same batches of phrasebook sentences, and choose their rates
 and dropouts in the same way. What is reported is the model of the step that was best on sentences
-kept for that choice, measured on others again.
+kept for that choice, measured on others again. `LONGER` is a control, with twice the updates.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ from unmasked.config import TransformerConfig
 from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
 
+from ..records import recorded
 from .learning import learn_texts
 from .lstm import count_parameters, recurrent_like
 from .procedure import Experiment
@@ -68,3 +70,14 @@ EXPERIMENT = Experiment(
      for length, size, model in product(LENGTHS, SIZES, MODELS)],
     {"rate": (0.002, 0.004, 0.008), "dropout": (0.1, 0.2, 0.3)},
 )  # fmt: skip
+
+CHOSEN = ("sentences", "pairs", "model", "rate", "dropout")
+LONGER = Experiment(
+    partial(trial, steps=2 * STEPS),
+    [
+        {name: each[name] for name in CHOSEN}
+        for each in recorded("claim-small-data")["rows"]
+        if each["pairs"] == SIZES[0]
+    ],
+    {},
+)

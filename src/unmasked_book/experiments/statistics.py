@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import LogLocator
 
 from unmasked.errors import invalid
-from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, panels
+from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, look, panels
 
 # --- Intervals --------------------------------------------------------------------------------
 
@@ -175,12 +175,12 @@ def intervals(
                 means, lows, highs = (np.maximum(ends, floor) for ends in zip(*found, strict=True))
                 apart = 0.06 if joined else 0.12
                 at = places + apart * (i - (len(lines) - 1) / 2)  # beside each other
-                look = (colours or {}).get(name, i) % 6
-                colour, marker = COLOURS[look], MARKERS[look]
+                own = look(colours, name, i)
+                colour, marker = COLOURS[own], MARKERS[own]
                 for place, values in zip(at, runs, strict=True):
                     at_least = np.maximum(values, floor)
                     axis.plot([place] * len(values), at_least, ".", color=colour, alpha=0.35, ms=4)
-                dashes = DASHES[look] if joined else ""
+                dashes = DASHES[own] if joined else ""
                 axis.errorbar(at, means, (means - lows, highs - means), color=colour,
                               marker=marker, ms=4.5, lw=1.5, ls=dashes, capsize=3,
                               label=name)  # fmt: skip
@@ -221,8 +221,9 @@ def ladders(tried: Mapping[str, Mapping[str, float]]) -> Picture:
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
         axis.xaxis.minorticks_off()
-        for ticks in (axis.yaxis.set_major_formatter, axis.yaxis.set_minor_formatter):
-            ticks(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "125" else ""))
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
+        axis.yaxis.minorticks_off()
         axis.margins(y=0.12)  # space for the rings
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))

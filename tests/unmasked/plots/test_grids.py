@@ -34,6 +34,13 @@ def test_a_scale_says_what_it_measures():
     assert scale.get_ylabel() == "metres"
 
 
+def test_matrices_continue_below_where_a_row_is_full():
+    figure = plots.matrices({name: torch.eye(2) for name in "abc"}, per_row=2).figure
+    places = [axis.get_subplotspec() for axis in figure.axes[:3]]
+    assert [(at.rowspan.start, at.colspan.start) for at in places] == [(0, 0), (0, 1), (1, 0)]
+    assert not figure.axes[3].get_visible()
+
+
 def test_one_scale_can_serve_matrices_with_numbers():
     values = {"small": np.array([[0.0, -1.0]]), "large": np.array([[0.5, -9.0]])}
     for one_scale, expected in ((False, [(-1, 1), (-9, 9)]), (True, [(-9, 9), (-9, 9)])):
