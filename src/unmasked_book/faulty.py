@@ -205,7 +205,7 @@ class TheOutputHasTheWidthOfTheModel(Healthy):  # erratum 20
 
 
 @faulty("runs")
-class ItReturnsItsMapsToo(Healthy):
+class ItAlsoReturnsAttentionMaps(Healthy):
     def forward(self, source, target):
         return super().forward(source, target), []
 
@@ -217,7 +217,7 @@ class TheBatchComesSecond(Healthy):
 
 
 @faulty("runs")
-class ANameThatIsNotThere(Healthy):  # erratum 1
+class AnAttributeThatIsMissing(Healthy):  # erratum 1
     def forward(self, source, target):
         return super().forward(source, target) + self.bias
 
@@ -280,7 +280,7 @@ class AMaskThatWritesIntoItsInput(Healthy):  # erratum 15, in a tensor that is k
 
 
 @faulty("repeats")
-class NoiseFromElsewhere(Healthy):
+class AnOutputThatDependsOnACounter(Healthy):
     """Even the same random numbers do not give the same answer."""
 
     calls = 0
@@ -291,7 +291,7 @@ class NoiseFromElsewhere(Healthy):
 
 
 @faulty("repeats", "source", "gradient")
-class AMemoryThatIsKept(Healthy):
+class AMemoryKeptFromTheFirstCall(Healthy):
     """What was encoded first is what is translated ever after."""
 
     memory = None
@@ -389,7 +389,7 @@ class Tiny(Attention):
 
 
 @faulty("causality", "padding")
-class AScoreThatHidesNothing(Healthy):
+class AHiddenScoreOfNearlyZero(Healthy):
     """1e-9 where -1e9 was meant."""
 
     attention = Tiny
@@ -473,7 +473,7 @@ class ATargetThatIsShiftedTwice(Healthy):
 
 
 @faulty("own words")
-class ItReadsItsOwnWords(Healthy):  # erratum 21
+class ItReadsItsOwnGuessesOnly(Healthy):  # erratum 21
     """As when translating: what the target says is not read."""
 
     def forward(self, source, target):
@@ -552,7 +552,7 @@ class OnePositionForAllSourceWords(Healthy):
 
 
 @faulty("order")
-class PositionsThatGoByPairs(Healthy):
+class PositionsSharedByTwoWords(Healthy):
     def embed_source(self, source):
         places = self.table.repeat_interleave(2, dim=0)[: source.shape[1]]
         return self.source_words(source) * math.sqrt(WIDTH) + places
@@ -676,7 +676,7 @@ class ALayerThatIsNeverCalled(Healthy):
 
 
 @faulty("gradient")
-class ABranchTimesNothing(Healthy):
+class ABranchMultipliedByZero(Healthy):
     def __init__(self):
         super().__init__()
         self.branch = nn.Linear(WIDTH, WIDTH, bias=False)
@@ -817,5 +817,5 @@ class AMemoryOfOtherSentences(Healthy):
 
 
 @faulty("cached", step=lambda model, source, target: step(model, source, target)[:, 1:])
-class AStepTooFew(Healthy):
+class OneStepTooFew(Healthy):
     pass

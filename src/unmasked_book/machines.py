@@ -233,6 +233,16 @@ def products(
     return found
 
 
+def product_of_vector(device: torch.device, n: int = 8192, rounds: int = 5) -> tuple[float, float]:
+    """Operations for each byte, and operations a second, of an n × n matrix times a vector."""
+    run = functools.partial(
+        torch.mv, torch.randn(n, n, device=device), torch.ones(n, device=device)
+    )
+    operations = product_operations(n, n, 1)
+    intensity = operations / product_bytes(n, n, 1)
+    return intensity, operations / seconds(run, device, rounds)
+
+
 def bandwidth(device: torch.device, mebibytes: int = 256, rounds: int = 5) -> float:
     """Bytes a second, fetched and stored, in c = a + b with vectors that fit in no cache."""
     a, b, c = torch.zeros(3, mebibytes * 2**20 // 12, device=device)
@@ -371,8 +381,15 @@ def where(machine: Mapping[str, Any]) -> str:
     return f"{machine['processor']}, {threads}, torch {machine['torch']}, {machine['date']}"
 
 
-def roofline(found: Mapping[str, Any], fetched: float, machine: Mapping[str, Any]) -> Picture:
-    """What `products` found, under what the machine can reach, with so many bytes a second."""
+def roofline(
+    found: Mapping[str, Any],
+    fetched: float,
+    machine: Mapping[str, Any],
+    others: Mapping[str, tuple[float, float]] | None = None,
+) -> Picture:
+    """What `products` found, under what the machine can reach, with so many bytes a second; and
+    `others`: operations for each byte, and operations a second.
+    """
     words = []
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 3.4)
@@ -381,7 +398,8 @@ def roofline(found: Mapping[str, Any], fetched: float, machine: Mapping[str, Any
             x = [product_operations(n, n, n) / product_bytes(n, n, n, width) for n in sizes]
             y = np.array(speeds(product)) / 1e9
             highest = peak(found, name) / 1e9
-            roof = np.geomspace(min(1.0, *x), 2 * max(x), 200)
+            lowest = min(each for each, _ in (others or {"": (1.0, 0.0)}).values())
+            roof = np.geomspace(min(lowest, *x), 2 * max(x), 200)
             limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
             axis.plot(x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
@@ -389,6 +407,9 @@ def roofline(found: Mapping[str, Any], fetched: float, machine: Mapping[str, Any
                 f"{name} goes from {number(y[0])} at n = {sizes[0]} to {number(y[-1])} at "
                 f"n = {sizes[-1]}, at most {number(highest)}"
             )
+        for i, (name, (intensity, speed)) in enumerate((others or {}).items(), len(found)):
+            axis.plot(intensity, speed / 1e9, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
+            words.append(f"{name} is at {number(speed / 1e9)}")
         axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
         on = finish(figure, axis, machine)
     return Picture(figure, f"Roofline: 10⁹ operations a second of products of two n × n matrices "

@@ -25,6 +25,11 @@ HEADS: Mapping[str, dict[str, Any]] = {
     f"{n} head{'s' * (n > 1)}": {"n_heads": n} for n in (1, 2, 4, 8, 16, 32)
 }
 SINUSOIDAL, LEARNED, SCALED = "sinusoidal", "learned", "learned, started at the sinusoids' scale"
+NAMES = {  # as the page calls them
+    SINUSOIDAL: "sinusoidal",
+    LEARNED: "learned, small start",
+    SCALED: "learned, larger start",
+}
 POSITIONS: Mapping[str, dict[str, Any]] = {
     SINUSOIDAL: {"positions": "sinusoidal"},
     LEARNED: {"positions": "learned"},

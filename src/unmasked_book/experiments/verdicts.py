@@ -18,7 +18,7 @@ from .root_of_width import DIVIDED, SMALLER, UNDIVIDED, WIDTHS
 from .small_data import LSTMS, SIZES
 from .statistics import Rows, above, difference, options, row, trials, with_ends
 from .texts import LONG, SHORT
-from .variations import LEARNED, SCALED, SINUSOIDAL
+from .variations import LEARNED, NAMES, SCALED, SINUSOIDAL
 from .warm_up import CLIPS, NORMS, WARM_UPS
 
 YES, PARTLY, NO = "confirmed", "confirmed with a condition", "not confirmed"
@@ -101,8 +101,8 @@ def root_of_width(rows: Rows) -> Verdict:
              for w in widths for kind in (DIVIDED, UNDIVIDED, SMALLER)}  # fmt: skip
     gains = {w: difference(right[w, DIVIDED], right[w, UNDIVIDED]).mean for w in widths}
     left = {w: difference(right[w, DIVIDED], right[w, SMALLER]).mean for w in widths}
-    reason = ", ".join(f"{100 * gains[w]:+.0f} points at K = {w}" for w in widths)
-    rest = ", ".join(f"{100 * left[w]:+.0f}" for w in widths)
+    reason = ", ".join(f"{100 * gains[w]:+.1f} points at K = {w}" for w in widths)
+    rest = ", ".join(f"{100 * left[w]:+.1f}" for w in widths)
     reason = f"the division gives {reason}; "
     reason += f"against an undivided model with the same first scores, {rest}"
     sure = {kind: [above(right[w, DIVIDED], right[w, kind]) for w in widths]
@@ -127,7 +127,7 @@ def positions(rows: Rows) -> Verdict:
     nats = {v: trials(rows, "nats", variation=v) for v in (SINUSOIDAL, LEARNED, SCALED)}
     gaps = {v: difference(nats[v], nats[SINUSOIDAL]) for v in (LEARNED, SCALED)}
     within = [gap.low > -NEAR and gap.high < NEAR for gap in gaps.values()]
-    reason = "; ".join(f"{name} minus sinusoidal: {with_ends(gap)} nats"
+    reason = "; ".join(f"{NAMES[name]} minus sinusoidal: {with_ends(gap)} nats"
                        for name, gap in gaps.items())  # fmt: skip
     return Verdict(YES if all(within) else PARTLY if any(within) else NO, reason)
 
@@ -141,7 +141,7 @@ def beyond(rows: Rows) -> Verdict:
              for i in longer}  # fmt: skip
     reach = [i for i in longer if ahead[i]]
     first = longer[0]
-    shares = "; ".join(f"{kind} {percent(exact[kind][first])}" for kind in KINDS)
+    shares = "; ".join(f"{NAMES[kind]} {percent(exact[kind][first], 1)}" for kind in KINDS)
     reason = f"right at {LENGTHS[first]} letters, where {longest} were trained: {shares}"
     if not reach:
         return Verdict(NO, reason)
@@ -167,7 +167,8 @@ def warm_up(rows: Rows) -> Verdict:
         holds[clip] = needs, needs and max(-spared.low, spared.high) < POINTS
         points = (100 * difference(pairs[norm][0], pairs[norm][1]).mean for norm in ("post", "pre"))
         gains.append(
-            "{:+.1f} and {:+.1f} points".format(*points) + (" unclipped" if clip is None else "")
+            "{:+.1f} and {:+.1f} points".format(*points).replace("-", "−")
+            + (" unclipped" if clip is None else "")
         )
     reason = f"at the best rates a warm-up gives post- and pre-norm {', '.join(gains)}"
     clipped = next(clip for clip in holds if clip is not None)

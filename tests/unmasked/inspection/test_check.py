@@ -517,7 +517,7 @@ def faults(model, **options):
 
 
 SEEN = {
-    ("ItReturnsItsMapsToo", "runs"): r"no floating-point tensor but tuple$",
+    ("ItAlsoReturnsAttentionMaps", "runs"): r"no floating-point tensor but tuple$",
     ("AWordInsteadOfLogits", "runs"): r"no floating-point tensor but torch.int64$",
     ("TheBatchComesSecond", "runs"): r"shape \[5, 11, 17\] instead of \[11, 5, 17\]; it was given",
     ("AMaskWithoutItsDiagonal", "runs"): r"^output\[0\] of sentence 0 is not finite$",
@@ -537,7 +537,7 @@ SEEN = {
     ("CrossAttentionUnderTheCausalMask", "source"): (
         r"^output\[0\] does not read row 1 of what decoder.1.across.value returns, others do$"
     ),
-    ("PositionsThatGoByPairs", "order"): r"source\[0\] and source\[1\] change places$",
+    ("PositionsSharedByTwoWords", "order"): r"source\[0\] and source\[1\] change places$",
     ("NoPositionsInTheDecoder", "order"): r"the decoder has no positions$",
     ("SourcePaddingIsSeenInCrossAttention", "padding"): r"behind the source, output\[0\] moves by",
     ("NothingToLookAtForPadding", "padding"): r"behind the target, output\[0\] is not finite$",
@@ -546,7 +546,7 @@ SEEN = {
     ("OneSqueezeTooMany", "padding"): r"^RuntimeError: shape ",
     ("ADetachedMemory", "gradient"): r": source_words.weight, encoder.* and 30 more$",
     ("NothingToLookAtForPadding", "gradient"): r"^not finite: the gradient of ",
-    ("ABranchTimesNothing", "gradient"): r"^zero everywhere: the gradient of branch.weight$",
+    ("ABranchMultipliedByZero", "gradient"): r"^zero everywhere: the gradient of branch.weight$",
     ("WrittenIntoAfterUse", "gradient"): r"^backward: RuntimeError: .* by an inplace operation",
     ("LayersInAList", "registered"): r": encoder\[0\], encoder\[1\]$",
     ("LayersInADictInATuple", "registered"): r": parts\[0\]\['layers'\]\[0\], parts",
@@ -565,7 +565,7 @@ def test_what_was_seen_is_said(name, place):
 
 
 def test_nothing_is_compared_where_two_calls_differ():
-    report = variant("NoiseFromElsewhere")
+    report = variant("AnOutputThatDependsOnACounter")
     silent = {finding.property for finding in report.findings if finding.verdict == "not offered"}
     assert silent == {"causality", "own words", "source", "order", "padding", "cached"}
     report = variant("DropoutThatIsNeverTold")  # the same random numbers give the same answer
@@ -970,10 +970,10 @@ ok     tied        what should be one matrix is one
 
 
 def test_a_model_that_does_not_run_is_asked_no_more():
-    report = variant("ANameThatIsNotThere")
+    report = variant("AnAttributeThatIsMissing")
     assert str(report).splitlines()[:5] == [
         "FAULT  runs        every output is a row of numbers, one for each word",
-        "       AttributeError: 'ANameThatIsNotThere' object has no attribute 'bias'",
+        "       AttributeError: 'AnAttributeThatIsMissing' object has no attribute 'bias'",
         "       it was given integers of shape [11, 7] and [11, 5]; "
         "pass forward=… if the model is to",
         "         be called in another way",

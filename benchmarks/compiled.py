@@ -1,0 +1,68 @@
+"""Measures what torch.compile makes of a training step: its first call, and those after it.
+
+Example: python benchmarks/compiled.py --threads 1
+
+Writes compiled-DEVICE.json among the records. Wants an idle machine and a C++ compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from command import command
+from unmasked import TransformerConfig
+from unmasked.training.machine import machine
+from unmasked.training.recipe import Recipe
+from unmasked_book.machines import seconds, synchronise, training_step
+from unmasked_book.records import record
+
+WIDTHS, ROWS, LENGTH, WORDS = (64, 256), 32, 24, 1000
+WAYS = {"as written": False, "compiled": True}
+
+
+def measured(width: int, device: torch.device, rounds: int) -> dict[str, Any]:
+    """Seconds of the first step and, in turns, the median of later ones, both ways."""
+    sizes = {"n_heads": 4, "n_layers": 2, "d_ff": 4 * width, "dropout": 0.0}
+    words = {"source_vocab": WORDS, "target_vocab": WORDS}
+    config = TransformerConfig(**words, d_model=width, norm="pre", **sizes)
+    steps = {name: training_step(config, [LENGTH] * ROWS, Recipe(compile=compiled), device)
+             for name, compiled in WAYS.items()}  # fmt: skip
+    first: dict[str, float] = {}
+    later: dict[str, list[float]] = {name: [] for name in WAYS}
+    for name, step in steps.items():
+        began = time.perf_counter()
+        step()
+        synchronise(device)
+        first[name] = time.perf_counter() - began
+    for _ in tqdm(range(rounds), desc=f"width {width}", unit="round"):
+        for name, step in steps.items():
+            later[name].append(seconds(step, device, 3))
+    medians = {name: statistics.median(times) for name, times in later.items()}
+    return {"width": width, "first": first, "later": medians}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
+    parser.add_argument("--threads", type=int, default=1, help="on a CPU (1)")
+    parser.add_argument("--rounds", type=int, default=7, help="measured in turns (7)")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    device = torch.device(options.device)
+    about = {**machine(device), "command": command(__file__)}
+    sizes = {"rows": ROWS, "length": LENGTH, "words": WORDS, "layers": 2}
+    widths = [measured(width, device, options.rounds) for width in WIDTHS]
+    path = record(f"compiled-{device.type}", {"machine": about, **sizes, "widths": widths})
+    print(f"{len(widths)} widths are in {path}")
+
+
+if __name__ == "__main__":
+    main()
