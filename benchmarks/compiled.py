@@ -28,8 +28,8 @@ WAYS = {"as written": False, "compiled": True}
 
 def measured(width: int, device: torch.device, rounds: int) -> dict[str, Any]:
     """Seconds of the first step and, in turns, the median of later ones, both ways."""
-    sizes = {"n_heads": 4, "n_layers": 2, "d_ff": 4 * width, "dropout": 0.0}
-    words = {"source_vocab": WORDS, "target_vocab": WORDS}
+    sizes: dict[str, Any] = {"n_heads": 4, "n_layers": 2, "d_ff": 4 * width, "dropout": 0.0}
+    words: dict[str, Any] = {"source_vocab": WORDS, "target_vocab": WORDS}
     config = TransformerConfig(**words, d_model=width, norm="pre", **sizes)
     steps = {name: training_step(config, [LENGTH] * ROWS, Recipe(compile=compiled), device)
              for name, compiled in WAYS.items()}  # fmt: skip

@@ -114,7 +114,8 @@ def row(other: Other) -> dict[str, Any]:
             kept["reading"] = reading.why
     named = {name: getattr(other, name) for name in ("name", "origin", "version", "url", "given")}
     healthy = [kept["property"] for kept in findings if kept["verdict"] != "fault"]
-    return {**named, "findings": findings, "planted": planted(other, healthy)}
+    again = {"faults": repeated(other), "planted": planted(other, healthy)}
+    return {**named, "findings": findings, "seeds": SEEDS, **again}
 
 
 def verdict(finding: Finding) -> str:
@@ -176,6 +177,19 @@ def last_word_ahead(forward: Forward, model: Any, source: Tensor, target: Tensor
 
 
 SEEDS = 3
+
+
+def repeated(other: Other) -> dict[str, int]:
+    """The faults that check finds with any of `SEEDS` seeds, and with how many."""
+    found: collections.Counter[str] = collections.Counter()
+    options: dict[str, Any] = {"step": other.step, "quiet": True, **WORDS}
+    for seed in range(SEEDS):
+        torch.manual_seed(seed)
+        report = check(other.build(), other.forward, **options)
+        found.update(fault.property for fault in report.faults)
+    return dict(found)
+
+
 PLANTED: dict[str, Callable[[Forward, Any, Tensor, Tensor], Tensor]] = {
     "padding": padding_as_words,
     "causality": last_word_ahead,
@@ -215,12 +229,11 @@ def packaged() -> Iterator[Other]:
             title, "transformers", number, at, given, partial(hugging, name, sizes),
             hugging_forward, hugging_step, HUGGING_READINGS.get(name, {}),
         )  # fmt: skip
-        if name == "ProphetNet":
-            yield Other(
-                "ProphetNet, repaired", "transformers", number, at, f"{given} {PERMUTED}",
-                partial(repaired_prophet, sizes), hugging_forward, hugging_step,
-                {"runs": Reading(PROPHET_FLOAT64)},
-            )  # fmt: skip
+    yield Other(
+        "ProphetNet, repaired", "transformers", number, at, f"{given} {PERMUTED}",
+        partial(repaired_prophet, hugging_sizes()["ProphetNet"]), hugging_forward, hugging_step,
+        {"runs": Reading(PROPHET_FLOAT64)},
+    )  # fmt: skip
     number = version("x-transformers")
     folder = f"https://github.com/lucidrains/x-transformers/blob/{number}"
     given = "The source's mask, True for words, in the encoder and for the decoder's context."
@@ -487,7 +500,8 @@ def d2l(folder: Path) -> Iterator[Other]:
     given = "The source's lengths; in evaluation mode, as Trainer's validation asks."
     readings = {"causality": Reading(D2L_MASK), "padding": Reading(D2L_PADDING), **both}
     named = "d2l, evaluation mode", origin, commit, at, given
-    yield Other(*named, build, d2l_forward, readings=readings)
+    readings["cached"] = Reading(D2L_CACHED)
+    yield Other(*named, build, d2l_forward, d2l_step, readings)
     given = (
         "The source's lengths; the decoder's blocks in training mode, so with their causal mask, "
         "and no dropout. Word by word as predict_step does, in evaluation mode."
@@ -612,6 +626,9 @@ D2L_MASK = (
     "whole target: the validation loss is that of a decoder that reads ahead."
 )
 D2L_PADDING = "The same bug: padding behind the target is a later word too."
+D2L_CACHED = (
+    "Two bugs at once: whole targets read ahead, and word by word every word stands at position 0."
+)
 D2L_POSITIONS = (
     "A bug. predict_step gives the decoder one word at a time, and PositionalEncoding adds "
     "P[:, :1] to it: every word stands at position 0. With P[:, t:] at step t the outputs agree. "

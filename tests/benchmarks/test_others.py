@@ -236,6 +236,13 @@ def test_planted_faults_are_found_in_all():
         assert row["planted"] == dict.fromkeys(command.PLANTED.keys() - faulty, command.SEEDS)
 
 
+def test_faults_are_found_with_every_seed():
+    for row in ROWS:
+        faulty = {each["property"] for each in row["findings"] if each["verdict"] == "fault"}
+        assert row["faults"] == dict.fromkeys(faulty, row["seeds"])
+        assert row["seeds"] == command.SEEDS
+
+
 def test_the_record_has_the_well_known_ones():
     machine = recorded("others")["machine"]
     assert machine["command"] == "python benchmarks/others.py --folder ../others"
