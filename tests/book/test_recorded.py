@@ -183,7 +183,7 @@ def test_what_chapter_13_says_about_the_square_root_is_recorded():
             100 * mean_difference(rows, "right", {"width": k}, divided, kind)
             for k in options(rows, "width")
         ]
-    assert "loses {:.0f}, {:.0f} and {:.0f} points".format(*lost["undivided"]) in text
+    assert "loses {:.1f}, {:.1f} and {:.1f} points".format(*lost["undivided"]) in text
     assert "it loses only {:.1f}, {:.1f} and {:.1f} points".format(*lost["smaller"]) in text
     best = [row(rows, width=64, kind=kind)["rate"] for kind in root_of_width.KINDS[:2]]
     assert best[0] == 4 * best[1]
@@ -209,7 +209,7 @@ def test_what_chapter_13_says_about_data_heads_and_positions_is_recorded():
         kind: mean_difference(rows, "nats", {}, {"variation": kind}, waves)
         for kind in (variations.LEARNED, variations.SCALED)
     }
-    assert f"The table with the small start is {less[variations.LEARNED]:.3f} nats behind" in text
+    assert f"learned positions are {less[variations.LEARNED]:.3f} nats behind the sinusoids" in text
     assert less[variations.SCALED] < 0
 
 
