@@ -402,7 +402,13 @@ def roofline(
             roof = np.geomspace(min(lowest, *x), 2 * max(x), 200)
             limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
-            axis.plot(x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
+            axis.plot(x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name,
+                      mfc="none" if i else None)  # one format's points show through the other's
+            ends = {len(sizes) - 1: ((-8, -5), "top"), 0: ((6, 0), "center")}
+            for end, (by, va) in ends.items():
+                axis.annotate(f"n = {sizes[end]:,}", (x[end], y[end]), by, va=va,
+                              textcoords="offset points", fontsize="small",
+                              color=COLOURS[i % 6])  # fmt: skip
             words.append(
                 f"{name} goes from {number(y[0])} at n = {sizes[0]} to {number(y[-1])} at "
                 f"n = {sizes[-1]}, at most {number(highest)}"
