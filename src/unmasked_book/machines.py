@@ -402,8 +402,9 @@ def roofline(
             roof = np.geomspace(min(lowest, *x), 2 * max(x), 200)
             limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
-            axis.plot(x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name,
-                      mfc="none" if i else None)  # one format's points show through the other's
+            axis.plot(
+                x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name, mfc="none" if i else None
+            )  # one format's points show through the other's
             ends = {len(sizes) - 1: ((-8, -5), "top"), 0: ((6, 0), "center")}
             for end, (by, va) in ends.items():
                 axis.annotate(f"n = {sizes[end]:,}", (x[end], y[end]), by, va=va,

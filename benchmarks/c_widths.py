@@ -1,0 +1,55 @@
+"""One search in models of several widths, ours and CTranslate2's: what is left without arithmetic.
+
+Example: python benchmarks/c_widths.py
+
+Greedy, for one sentence and for 32, on one thread. Writes c-widths.json among the records. Wants an
+idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from command import command
+from peers import Size
+from timing import interleaved
+from unmasked.training.machine import machine
+from unmasked_book.records import record
+from works import NEW_TOKENS, SMALL, beside_c
+
+WIDTHS = (16, 32, 64, 128, 256)
+BATCHES = (1, 32)
+
+
+def measured(rows: int, width: int, rounds: int) -> dict[str, Any]:
+    """Seconds of the median search of each engine, in turns; else as wide as the small model."""
+    torch.manual_seed(0)
+    size = Size(d_model=width, n_heads=SMALL.n_heads, n_layers=SMALL.n_layers, d_ff=4 * width)
+    contestants = beside_c(size, rows, "cpu", width=1)
+    times = interleaved(contestants, rounds, "cpu")
+    return {"rows": rows, "width": width, "seconds": {name: times.median(name)
+                                                      for name in contestants}}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=25, help="measured in turns (25)")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    about = {**machine("cpu"), "command": command(__file__), "ctranslate2": version("ctranslate2")}
+    asked = [(rows, width) for rows in BATCHES for width in WIDTHS]
+    searches = [measured(rows, width, options.rounds) for rows, width in tqdm(asked, unit="size")]
+    sizes = {"layers": SMALL.n_layers, "words": SMALL.vocab, "new_tokens": NEW_TOKENS}
+    path = record("c-widths", {"machine": about, **sizes, "searches": searches})
+    print(f"{len(searches)} searches are in {path}")
+
+
+if __name__ == "__main__":
+    main()
