@@ -254,3 +254,21 @@ def test_the_record_has_the_well_known_ones():
         "bentrevett/pytorch-seq2seq",
         "d2l-ai/d2l-en",
     } <= origins
+
+
+def test_small_weights_are_enlarged_and_large_ones_left():
+    torch.manual_seed(0)
+    model = torch.nn.Linear(50, 50)
+    other = torch.nn.Embedding(50, 8)
+    torch.nn.init.normal_(model.weight, std=0.02)
+    bias, table = model.bias.clone(), other.weight.clone()
+    command.enlarged(torch.nn.ModuleList([model, other]))
+    assert model.weight.std().item() == pytest.approx(command.SPREAD)
+    assert torch.equal(model.bias, bias)
+    assert torch.equal(other.weight, table)
+
+
+def test_every_row_says_what_enlarged_weights_showed():
+    for row in recorded("others")["rows"]:
+        assert row["enlarged"]["precision"] in ("float32", "float64")
+        assert row["enlarged"]["faults"] == row["faults"]
