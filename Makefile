@@ -9,6 +9,10 @@ HTML := _build/html
 PORT ?= 8000
 PYTHONS ?= 3.11 3.12 3.13
 
+# Matplotlib's list of fonts is made here, once, in `setup`: it warns when it is slow to make or out of date,
+# and a warning in a notebook is an output that differs.
+export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
+
 .PHONY: help setup lock book pdf serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench clean
 
 help:  ## this list
@@ -21,6 +25,7 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 	$(BIN)/python -m pip install $(PIP_OPTIONS) $$(grep -oE '^torch==[0-9.]+' requirements.txt)
 	$(BIN)/python -m pip install $(PIP_OPTIONS) --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --no-build-isolation -e .
+	$(BIN)/python -c "import matplotlib.font_manager"
 	touch $@
 
 lock: setup  ## pins in requirements.txt, with hashes, what pyproject.toml asks for; ARGS=--upgrade for newer versions
