@@ -304,6 +304,8 @@ class AMemoryKeptFromTheFirstCall(Healthy):
 
 @faulty("repeats")
 class ItWritesIntoTheTokens(Healthy):
+    """Who calls it finds other tokens afterwards."""
+
     def forward(self, source, target):
         target.clamp_(min=1)
         return super().forward(source, target)
@@ -311,6 +313,8 @@ class ItWritesIntoTheTokens(Healthy):
 
 @faulty("repeats")
 class AnotherPathWithoutGradients(Healthy):
+    """Under torch.no_grad() the encoder computes something else."""
+
     def encode(self, source):
         return super().encode(source) * (1.0 if torch.is_grad_enabled() else 1.1)
 
@@ -397,6 +401,8 @@ class AHiddenScoreOfNearlyZero(Healthy):
 
 @faulty("causality")
 class ASummaryOfTheWholeTarget(Healthy):
+    """The mean of all target words is added to each."""
+
     def embed_target(self, target, start=0):
         x = super().embed_target(target, start)
         real = (target != 0)[..., None]
@@ -591,6 +597,8 @@ class TorchThatSeesPaddingInCrossAttention(Torch):
 
 @faulty("padding")
 class AnotherTokenForPadding(Healthy):
+    """The mask hides a real word and shows the padding."""
+
     def source_mask(self, source):
         return (source != 1)[:, None, None, :]
 
@@ -677,6 +685,8 @@ class ALayerThatIsNeverCalled(Healthy):
 
 @faulty("gradient")
 class ABranchMultipliedByZero(Healthy):
+    """A layer that is computed and never counts."""
+
     def __init__(self):
         super().__init__()
         self.branch = nn.Linear(WIDTH, WIDTH, bias=False)
@@ -688,6 +698,8 @@ class ABranchMultipliedByZero(Healthy):
 
 @faulty("gradient")
 class WrittenIntoAfterUse(Healthy):
+    """A tensor that the backward pass needs is overwritten, so there is no backward pass."""
+
     def encode(self, source):
         x = super().encode(source).exp()
         x *= (source != 0)[..., None]
