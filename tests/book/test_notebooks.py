@@ -118,7 +118,7 @@ def test_a_cell_is_folded_everywhere_or_nowhere(name):
             bool(re.match(r"# @title \S.*\n", cell.source)),  # all of them
         ]
         assert all(marks) == any(marks), f"{cell.id}: folded by some of the marks only"
-        whole = cell.id.startswith(("solution-", "install"))  # with what it prints
+        whole = cell.id.startswith(("solution-", "install", "list-"))  # with what it prints
         assert ("hide-cell" in tags(cell)) == whole, cell.id
         assert {*tags(cell)} <= {*FOLDED, IGNORE}, cell.id
 
