@@ -10,7 +10,7 @@ carry them, and as little to remember as in a short one.
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -21,7 +21,7 @@ from unmasked.training.recipe import Recipe
 
 from ..examples import FIRST_LETTER, LETTERS, speller
 from .learning import learn, score
-from .lstm import count_parameters, recurrent_like
+from .lstm import Recurrent, count_parameters, open_forget_gates, recurrent_like
 from .procedure import Experiment
 
 LSTMS: dict[str, dict[str, Any]] = {
@@ -59,10 +59,15 @@ def make(kind: str, seed: int) -> nn.Module:
 
 def trial(
     *, letters_a_row: int, model: str, rate: float, seed: int, blanks: int = 0,
-    steps: int = STEPS, tokens: int = TOKENS,
+    forget: float | None = None, steps: int = STEPS, tokens: int = TOKENS,
 ) -> dict[str, Any]:  # fmt: skip
-    """One training on rows of one length, measured on fresh rows of that length."""
+    """One training on rows of one length, measured on fresh rows of that length.
+
+    `forget` is the bias with which an LSTM's forget gates start, instead of PyTorch's.
+    """
     made = make(model, seed)
+    if forget is not None:
+        open_forget_gates(cast(Recurrent, made), forget)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=tokens,
                     smoothing=0.0, seed=seed)  # fmt: skip
     count = steps * tokens // (letters_a_row + 2 * blanks + 1)
@@ -95,3 +100,8 @@ DISTANCE = Experiment(
     ],
     {"rate": RATES},
 )  # fmt: skip
+FORGET_GATE = Experiment(
+    trial,
+    [{"letters_a_row": LENGTHS[1], "model": model} for model in LSTMS],
+    {"rate": RATES, "forget": (0.0, 1.0, 2.0)},
+)

@@ -103,6 +103,16 @@ class Recurrent(nn.Module):
         return cast(Tensor, self.dropout(torch.tanh(self.combine(states))))
 
 
+@torch.no_grad()
+def open_forget_gates(model: Recurrent, bias: float) -> None:
+    """Starts every forget gate with this bias: at 0 it keeps half of the memory, at 3, 95%."""
+    for lstm in (model.encoder, model.decoder):
+        for name, parameter in lstm.named_parameters():
+            if name.startswith("bias"):  # one of two that are added
+                gate = slice(lstm.hidden_size, 2 * lstm.hidden_size)  # input, forget, new, output
+                parameter[gate] = bias if name.startswith("bias_ih") else 0.0
+
+
 def both_ways(state: Tensor) -> Tensor:
     """[2 L, B, D / 2] → [L, B, D]: what both directions of a layer know, side by side."""
     pairs = state.view(-1, 2, *state.shape[1:])

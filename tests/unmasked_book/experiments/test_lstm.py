@@ -6,7 +6,13 @@ import torch
 from helpers import difference
 from unmasked import Transformer, TransformerConfig
 from unmasked.masks import padding_mask
-from unmasked_book.experiments.lstm import Recurrent, both_ways, count_parameters, recurrent_of_size
+from unmasked_book.experiments.lstm import (
+    Recurrent,
+    both_ways,
+    count_parameters,
+    open_forget_gates,
+    recurrent_of_size,
+)
 
 VOCABULARY = 20
 
@@ -55,6 +61,21 @@ def test_without_attention_the_words_come_through_the_last_state_alone():
     hidden = model.decode(target, memory, source_mask=mask)
     blank = memory._replace(states=torch.zeros_like(memory.states))
     assert difference(hidden, model.decode(target, blank, source_mask=mask)) > 1e-3
+
+
+@pytest.mark.parametrize("feeds", [False, True])
+def test_open_forget_gates_keep_the_memory(feeds):
+    """With no other weights than the biases, a memory of one shrinks by the gate at each word."""
+    model = small(n_layers=2, feeds=feeds)
+    for parameter in (*model.encoder.parameters(), *model.decoder.parameters()):
+        torch.nn.init.zeros_(parameter)
+    open_forget_gates(model, 3.0)
+    for lstm in (model.encoder, model.decoder):
+        layers, words = 2 * (1 + lstm.bidirectional), 5
+        start = torch.zeros(layers, 1, lstm.hidden_size).double()
+        _, (_, kept) = lstm(torch.zeros(1, words, lstm.input_size).double(), (start, start + 1))
+        expected = torch.full_like(kept, torch.tensor(3.0).sigmoid().item() ** words)
+        assert difference(kept, expected) < 1e-6
 
 
 def test_the_two_directions_of_a_layer_stand_side_by_side():
