@@ -11,6 +11,7 @@ from .procedure import Experiment
 EXPERIMENTS: Mapping[str, Experiment] = {
     "copying": copying.EXPERIMENT,
     "distance": copying.DISTANCE,
+    "farther": copying.FARTHER,
     "forget-gate": copying.FORGET_GATE,
     "small-data": small_data.EXPERIMENT,
     "longer": small_data.LONGER,

@@ -35,6 +35,7 @@ STEPS, TOKENS = 600, 1300
 RATES = (0.002, 0.004, 0.008)
 MEASURED = 200  # rows
 BLANKS = (LENGTHS[1] - LENGTHS[0]) // 2  # on either side of a short row, to make it a long one
+FAR = LENGTHS[1] - LENGTHS[0]  # on either side, for a letter to be as far away as in a long row
 
 
 def letters(count: int, length: int, seed: int, blanks: int = 0) -> Corpus:
@@ -91,15 +92,13 @@ def tokens_a_step(blanks: int) -> int:
     return ROWS * max(LENGTHS[0] + 2 * blanks + 1, LENGTHS[0] + 2)
 
 
-DISTANCE = Experiment(
-    trial,
-    [
-        {"letters_a_row": LENGTHS[0], "blanks": blanks, "model": model,
-         "tokens": tokens_a_step(blanks)}
-        for blanks, model in product((0, BLANKS), MODELS)
-    ],
-    {"rate": RATES},
-)  # fmt: skip
+def amid(*blanks: int) -> Experiment:
+    cases = [{"letters_a_row": LENGTHS[0], "blanks": n, "model": model, "tokens": tokens_a_step(n)}
+             for n, model in product(blanks, MODELS)]  # fmt: skip
+    return Experiment(trial, cases, {"rate": RATES})
+
+
+DISTANCE, FARTHER = amid(0, BLANKS), amid(FAR)
 FORGET_GATE = Experiment(
     trial,
     [{"letters_a_row": LENGTHS[1], "model": model} for model in LSTMS],

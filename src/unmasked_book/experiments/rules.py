@@ -1,10 +1,11 @@
-"""The rules of `rules.md`, one by one, to be printed beside what they judge."""
+"""The rules of `rules.md`, one by one, to be shown beside what they judge."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from textwrap import fill
+from typing import NamedTuple
 
 from unmasked.errors import check_choice
 
@@ -12,11 +13,22 @@ RULES = Path(__file__).with_name("rules.md").read_text("utf-8")
 PARTS = dict(re.findall(r"^\*\*([a-z-]+)\.\*\* (.+)$", RULES, flags=re.MULTILINE))
 
 
-def rule(name: str) -> str:
+class Rule(NamedTuple):
+    """Shown as a quotation where Markdown is, and as lines elsewhere."""
+
+    text: str  # Markdown: the claim in italics, and how it is judged
+
+    def _repr_markdown_(self) -> str:
+        return f"> **The rule.** {self.text}"
+
+    def __repr__(self) -> str:
+        return fill(f"The rule: {self.text.replace('*', '')}", 90)
+
+
+def rule(name: str) -> Rule:
     """The claim and its rule, as they were written down before the runs."""
     check_choice("name", name, tuple(PARTS))
-    _, claim, judged = PARTS[name].split("*", 2)
-    return fill(f"Claim: {claim}", 90) + "\n" + fill(f"Rule: {judged.replace('*', '').strip()}", 90)
+    return Rule(PARTS[name])
 
 
 def section(title: str) -> str:

@@ -29,11 +29,19 @@ POINTS = 0.02  # of letters right: what still counts as no gain by a warm-up
 
 
 class Verdict(NamedTuple):
+    """Shown as a paragraph where Markdown is, and as lines elsewhere."""
+
     word: str
     reason: str
+    ran: str = ""  # where and when
 
-    def __str__(self) -> str:
-        return fill(f"{self.word.upper()}: {self.reason}", 90)
+    def _repr_markdown_(self) -> str:
+        text = f"**{self.word.capitalize()}:** {self.reason}."
+        return f"{text} *({self.ran})*" if self.ran else text
+
+    def __repr__(self) -> str:
+        text = fill(f"{self.word.upper()}: {self.reason}", 90)
+        return f"{text}\n{self.ran}" if self.ran else text
 
 
 def percent(values: list[float], digits: int = 0) -> str:
@@ -204,10 +212,10 @@ VERDICTS: Mapping[str, Callable[[Rows], Verdict]] = {
 """By the name of the experiment; each takes its rows."""
 
 
-def judged(name: str) -> str:
+def judged(name: str) -> Verdict:
     """What the recorded runs make of the rule, and where they ran."""
     run = recorded(f"claim-{name}")
-    return f"{VERDICTS[name](run['rows'])}\n\n{where(run['machine'])}"
+    return VERDICTS[name](run["rows"])._replace(ran=where(run["machine"]))
 
 
 Values = list[float]
