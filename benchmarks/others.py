@@ -318,7 +318,10 @@ def hugging(name: str, sizes: dict[str, Any]) -> Any:
 
 def repaired_prophet(sizes: dict[str, Any]) -> Any:
     """Its biases' dimensions are put into the order in which they are read."""
-    model = hugging("ProphetNet", sizes)
+    return in_order(hugging("ProphetNet", sizes))
+
+
+def in_order(model: Any) -> Any:
     name, printed, right = (
         "get_predict_relative_pos_embeddings",
         "(0, 2, 1, 4, 3)",

@@ -93,7 +93,8 @@ def prompts(cell: NotebookNode) -> dict[str, Any]:
     title = re.match(r"# @title (.+)", cell.source)
     if not title or title[1] == "Solution" or not FOLDED & {*cell.metadata.get("tags", [])}:
         return {}
-    return {f"code_prompt_{verb.lower()}": f"{verb} the code: {title[1]}" for verb in VERBS}
+    what = title[1] if cell.id.startswith("list-") else f"the code: {title[1]}"
+    return {f"code_prompt_{verb.lower()}": f"{verb} {what}" for verb in VERBS}
 
 
 if __name__ == "__main__":

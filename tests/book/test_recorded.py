@@ -13,7 +13,7 @@ from unmasked_book.experiments import (
     variations,
     warm_up,
 )
-from unmasked_book.experiments.statistics import difference, interval, options, row, trials
+from unmasked_book.experiments.statistics import above, difference, interval, options, row, trials
 from unmasked_book.live import tables
 
 
@@ -161,16 +161,38 @@ def test_what_chapter_13_says_about_steps_and_copying_is_recorded():
 
 
 def test_what_chapter_13_says_about_distance_is_recorded():
-    text, rows = prose("13_claims"), claim("distance")
+    text, near, far = prose("13_claims"), claim("distance"), claim("farther")
     without, *attending = copying.MODELS
-    amid = {"blanks": copying.BLANKS}
-    lost = mean_difference(rows, "right", {"model": without}, {"blanks": 0}, amid)
-    assert f"cost the LSTM without attention {100 * lost:.0f} points" in text
-    ours = trials(rows, "right", **amid, model="Transformer")
-    gaps = [difference(ours, trials(rows, "right", **amid, model=lstm)) for lstm in attending[:-1]]
-    widest = max(abs(end) for gap in gaps for end in gap)
-    assert 0.05 < 100 * widest < 0.06
+    lost = mean_difference(
+        near, "right", {"model": without}, {"blanks": 0}, {"blanks": copying.BLANKS}
+    )
+    assert f"36 positions cost it {100 * lost:.0f} points" in text
+    widest = []
+    for rows, blanks in ((near, copying.BLANKS), (far, copying.FAR)):
+        ours = trials(rows, "right", blanks=blanks, model="Transformer")
+        for model in attending:
+            amid = trials(rows, "right", blanks=blanks, model=model)
+            alone = trials(near, "right", blanks=0, model=model)
+            widest += [abs(end) for end in difference(alone, amid)]
+            if model != "Transformer":
+                widest += [abs(end) for end in difference(ours, amid)]
+    assert 0.05 < 100 * max(widest) < 0.06
+    assert "at most 0.06 points to them at either distance" in text
     assert "within 0.06 points of either LSTM with attention" in text
+    assert (8 + copying.BLANKS, 8 + copying.FAR) == (36, 64)
+    assert "36 or 64 positions after it was read" in text
+
+
+def test_what_chapter_13_says_about_forget_gates_is_recorded():
+    text, rows = prose("13_claims"), claim("copying")
+    opened = {row["model"]: [trial["right"] for trial in row["trials"]]
+              for row in claim("forget-gate")}  # fmt: skip
+    usual = {model: trials(rows, "right", letters_a_row=64, model=model) for model in opened}
+    gained = {model: difference(opened[model], usual[model]).mean for model in opened}
+    ours = trials(rows, "right", letters_a_row=64, model="Transformer")
+    assert [above(opened[model], usual[model]) for model in opened] == [True, False, False]
+    assert f"by {100 * gained['LSTM without attention']:.1f} points" in text
+    assert all(above(ours, opened[model]) for model in opened)
 
 
 def test_what_chapter_13_says_about_the_square_root_is_recorded():

@@ -4,6 +4,8 @@ As in test_errata.py every test holds a check, our version, which must pass it, 
 version in a few lines of our own, which must not. Chapter 13 shows the symptoms.
 """
 
+from copy import deepcopy
+
 import pytest
 import torch
 from test_errata import caught
@@ -294,3 +296,33 @@ def test_bug_14_a_word_of_the_test_set_alone_is_unknown():
     check(phrasebook_data(200).source)
     check(Words.of(pair.german for pair in training))
     caught(check, Words.of(pair.german for pair in [*training, *tests]))
+
+
+def test_bug_15_each_step_moves_every_parameter_by_the_gradient_of_its_own_batch():
+    def trained(model, optimizer, clear):
+        """By how much the second step's gradients are off, and how far each parameter moves."""
+        before = [parameter.detach().clone() for parameter in model.parameters()]
+        for lengths in ([5, 3], [2, 4]):
+            source, target = ragged(lengths), ragged(lengths)
+            if clear:
+                model.zero_grad()
+            translation_loss(model, source, target).backward()
+            wanted = torch.autograd.grad(
+                translation_loss(model, source, target), [*model.parameters()]
+            )
+            pairs = zip(model.parameters(), wanted, strict=True)
+            off = [difference(parameter.grad, alone) for parameter, alone in pairs]
+            optimizer.step()
+        pairs = zip(model.parameters(), before, strict=True)
+        return off, [difference(now, then) for now, then in pairs]
+
+    def check(own, clear=True):
+        model = small_model()
+        updated = model if own else deepcopy(model)
+        off, moved = trained(model, torch.optim.Adam(updated.parameters(), 1e-3), clear)
+        assert max(off) < 1e-12
+        assert min(moved) > 0
+
+    check(True)
+    caught(check, False)
+    caught(lambda own: check(own, clear=False), True)

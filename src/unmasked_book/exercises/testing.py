@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -11,15 +12,49 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .. import faulty
-from .compare import same_number
 
 TARGET = [[1, 5, 3, 7, 4]]
 VOCABULARY = 10
 
 
-def diluted(answer: float) -> str | None:
-    """512 words with a mean of 3.0 in 32 rows of 40 places: the sum over all places."""
-    return same_number(answer, 3.0 * 512 / (32 * 40), 0.01)
+class Steps:
+    """A sum of the tokens so far, each times its position, that is given one token at a time."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault, self.sum = fault, torch.zeros(1, 1, VOCABULARY).double()
+        self.time = 0
+
+    def __call__(self, token: Tensor) -> Tensor:
+        self.time += 1
+        place = 1 if self.fault == "stands at the first position" else self.time
+        if self.fault == "forgets what came before":
+            self.sum = torch.zeros_like(self.sum)
+        if self.fault != "stops listening after three tokens" or self.time <= 3:
+            self.sum = self.sum + place * F.one_hot(token, VOCABULARY)
+        return self.sum + 1e-13 * (self.fault == "rounds otherwise")
+
+
+def whole(target: Tensor) -> Tensor:
+    places = torch.arange(1, target.shape[1] + 1).double()[:, None]
+    return (places * F.one_hot(target, VOCABULARY)).cumsum(1)
+
+
+ROUNDED = ("", "rounds otherwise")
+FORGETFUL = (
+    "forgets what came before",
+    "stands at the first position",
+    "stops listening after three tokens",
+)
+
+
+def agrees(answer: Callable[..., Any]) -> str | None:
+    """Whether a step that remembers computes what the whole sentence gives."""
+    for fault in (*ROUNDED, *FORGETFUL):
+        got = answer(whole, partial(Steps, fault), torch.tensor(TARGET))
+        if bool(got) != (fault in ROUNDED):
+            name = f"a step that {fault}" if fault else "a right step"
+            return f"not yet: of {name}, agrees(...) says {got}."
+    return None
 
 
 def past(x: Tensor) -> Tensor:
@@ -136,5 +171,5 @@ def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
     return None
 
 
-CHECKS = (diluted, leaks, copies)
+CHECKS = (agrees, leaks, copies)
 PROJECT = examines

@@ -43,6 +43,11 @@ def leak(forward, target, places):
     )
 
 
+def stepped(begin, target):
+    step = begin()
+    return torch.cat([step(target[:, [t]]) for t in range(target.shape[1])], dim=1)
+
+
 RIGHT = {
     "masks 1": 27,
     "masks 2": lambda n, width: causal_mask(n) & causal_mask(n).T.triu(1 - width).T.triu(1 - width),
@@ -90,7 +95,7 @@ RIGHT = {
     "claims 1": lambda a, b: difference(a, b).low,
     "claims 2": lambda width, hidden: 4 * hidden * (width + hidden + 2),
     "claims 3": lambda words, kernel: math.ceil((words - 1) / (kernel - 1)),
-    "testing 1": 1.2,
+    "testing 1": lambda whole, begin, target: torch.allclose(stepped(begin, target), whole(target)),
     "testing 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
     "testing 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
     "encoder 1": 1.41,
@@ -232,7 +237,20 @@ WRONG = (
             (lambda words, kernel: math.ceil(words / kernel), r"low. That was layers\(10, 3\)"),
             (lambda words, kernel: words - 1, r"high. That was layers\(10, 3\)"),
         ],
-        "testing 1": [(3.0, "3.0 is too high"), (0.4, "0.4 is too low")],
+        "testing 1": [
+            (lambda whole, begin, target: True, "a step that forgets what came before"),
+            (lambda whole, begin, target: False, "of a right step, agrees.* says False"),
+            (
+                lambda whole, begin, target: torch.equal(stepped(begin, target), whole(target)),
+                "a step that rounds otherwise",
+            ),
+            (
+                lambda whole, begin, target: torch.allclose(
+                    stepped(begin, target[:, :2]), whole(target)[:, :2]
+                ),
+                "stops listening after three tokens",
+            ),
+        ],
         "testing 2": [
             (lambda forward, target: False, "outputs see 'everything' sees a later word"),
             (lambda forward, target: leak(forward, target, [2, 3]), "'last word at the start'"),

@@ -173,12 +173,13 @@ QUICK = {
     "beyond": {},
     "warm-up": {"layers": 1},
 }
+ONE_RUNG = {"rate": (0.004,), "dropout": (0.1,), "forget": (1.0,)}
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """One rung a ladder, two seeds, and few sentences, rows and words; captions are made up."""
-    monkeypatch.setattr(procedure, "LADDERS", {"rate": (0.004,), "dropout": (0.1,)})
+    monkeypatch.setattr(procedure, "LADDERS", ONE_RUNG)
     for name, value in {"POOL": 60, "HELD": 20, "MEASURED": 8, "SUBWORDS": 60}.items():
         monkeypatch.setattr(texts, name, value)
     monkeypatch.setattr(variations, "PAIRS", 30)
@@ -190,10 +191,9 @@ def quick(monkeypatch):
 
 def small(name):
     experiment = EXPERIMENTS[name]
-    one_rung = {"rate": (0.004,), "dropout": (0.1,)}
     return experiment._replace(
         trial=partial(experiment.trial, steps=1, **QUICK.get(name, {})),
-        begin={option: one_rung[option] for option in experiment.begin},
+        begin={option: ONE_RUNG[option] for option in experiment.begin},
         seeds=2,
     )
 

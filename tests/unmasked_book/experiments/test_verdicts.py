@@ -164,10 +164,16 @@ def test_the_comparisons_are_those_that_the_verdicts_make(monkeypatch):
 
 
 def test_a_judgement_says_its_reason_and_its_machine():
-    text = verdicts.judged("beyond")
+    found = verdicts.judged("beyond")
+    text = str(found)
     assert text.startswith("CONFIRMED WITH A CONDITION: ")
     assert text.endswith(recorded("claim-beyond")["machine"]["date"])
     assert max(len(line) for line in text.splitlines()) <= 90
+    shown = found._repr_markdown_()
+    assert shown.startswith("**Confirmed with a condition:** right at 10 letters")
+    assert shown.endswith(f"*({found.ran})*")
+    assert found._replace(ran="")._repr_markdown_() == shown.removesuffix(f" *({found.ran})*")
+    assert str(found._replace(ran="")) == "\n".join(text.splitlines()[:-1])
 
 
 @pytest.mark.parametrize(("times", "memory", "word"), [(2, 2, YES), (2, 1, PARTLY), (1, 1, NO)])

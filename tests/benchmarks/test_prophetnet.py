@@ -1,0 +1,76 @@
+"""What benchmarks/prophetnet.py asks of a model, and that its record has both sides of the bug."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import prophetnet
+from unmasked_book.records import recorded
+
+
+class Model:
+    """Logits that count the target's tokens so far, or all of them."""
+
+    def __init__(self, leaks):
+        self.leaks = leaks
+
+    def __call__(self, *, input_ids, decoder_input_ids, use_cache):
+        assert not use_cache
+        assert input_ids.tolist() == [[5]]
+        tokens = decoder_input_ids.float()
+        seen = tokens.sum(1, keepdim=True).expand_as(tokens) if self.leaks else tokens.cumsum(1)
+        return SimpleNamespace(logits=torch.stack([seen, -seen], dim=-1))
+
+
+@pytest.mark.parametrize(
+    ("leaks", "moved"), [(False, [0, 0, 0]), (True, [7, 0, 1])]
+)  # a sum does not see token 0, which is padding
+def test_the_first_output_is_compared(leaks, moved):
+    assert list(prophetnet.moves(Model(leaks)).values()) == moved
+
+
+def test_a_row_for_each_version_is_kept_in_order(monkeypatch, tmp_path):
+    def run(version):
+        monkeypatch.setitem(
+            __import__("sys").modules, "transformers", SimpleNamespace(__version__=version)
+        )
+        prophetnet.main()
+
+    kept = {}
+    monkeypatch.setattr("sys.argv", ["prophetnet.py"])
+    monkeypatch.setattr(prophetnet, "small_model", lambda: Model(True))
+    monkeypatch.setattr(prophetnet, "in_order", lambda model: Model(False))
+    monkeypatch.setattr(prophetnet, "away", lambda model, repaired: [model.leaks, repaired.leaks])
+    monkeypatch.setattr(prophetnet, "recorded_names", lambda: [*kept])
+    monkeypatch.setattr(prophetnet, "recorded", kept.get)
+    monkeypatch.setattr(
+        prophetnet, "record", lambda name, run: [kept.update({name: run}), tmp_path][1]
+    )
+    for version in ("4.27.0", "5.2.0", "4.9.1", "4.27.0"):
+        run(version)
+    rows = kept["prophetnet"]["rows"]
+    assert [row["transformers"] for row in rows] == ["4.9.1", "4.27.0", "5.2.0"]
+    assert all(row["away from the repaired model"] == [True, False] for row in rows)
+    assert kept["prophetnet"]["machine"]["command"] == "python benchmarks/prophetnet.py"
+
+
+def test_the_record_has_the_last_version_that_was_right_and_the_first_that_is_not():
+    rows = {row["transformers"]: row["moves"] for row in recorded("prophetnet")["rows"]}
+    assert [*rows] == ["4.26.1", "4.27.0", "5.23.0"]
+    assert max(rows["4.26.1"].values()) < 1e-6
+    assert min(*rows["4.27.0"].values(), *rows["5.23.0"].values()) > 1e-3
+
+
+def test_how_far_a_model_is_from_the_repaired_one(monkeypatch):
+    def full(size, source, target):
+        return target[..., None] * size + 0 * source[0, 0]
+
+    def stepped(size, source, target):
+        return full(size + 0.5, source, target)
+
+    monkeypatch.setattr(prophetnet, "hugging_forward", full)
+    monkeypatch.setattr(
+        prophetnet, "PASSES", {"a full pass": full, "token by token, with the cache": stepped}
+    )
+    assert prophetnet.away(1.5, 2.0) == {"a full pass": 4.5, "token by token, with the cache": 0}
