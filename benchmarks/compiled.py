@@ -1,8 +1,9 @@
-"""Measures what torch.compile makes of a training step: its first call, and those after it.
+"""Measures what torch.compile makes of a training step and of a step of greedy search.
 
 Example: python benchmarks/compiled.py --threads 1
 
-Writes compiled-DEVICE.json among the records. Wants an idle machine and a C++ compiler.
+The first call of each, and those after it. Writes compiled-DEVICE.json among the records. Wants an
+idle machine and a C++ compiler.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,32 +21,41 @@ from command import command
 from unmasked import TransformerConfig
 from unmasked.training.machine import machine
 from unmasked.training.recipe import Recipe
-from unmasked_book.machines import seconds, synchronise, training_step
+from unmasked_book.machines import decoding_step, seconds, synchronise, training_step
 from unmasked_book.records import record
 
 WIDTHS, ROWS, LENGTH, WORDS = (64, 256), 32, 24, 1000
 WAYS = {"as written": False, "compiled": True}
+Step = Callable[[], object]
 
 
 def measured(width: int, device: torch.device, rounds: int) -> dict[str, Any]:
-    """Seconds of the first step and, in turns, the median of later ones, both ways."""
+    """Of either step, both ways: seconds of the first and, in turns, the median of later ones."""
     sizes: dict[str, Any] = {"n_heads": 4, "n_layers": 2, "d_ff": 4 * width, "dropout": 0.0}
     words: dict[str, Any] = {"source_vocab": WORDS, "target_vocab": WORDS}
     config = TransformerConfig(**words, d_model=width, norm="pre", **sizes)
-    steps = {name: training_step(config, [LENGTH] * ROWS, Recipe(compile=compiled), device)
-             for name, compiled in WAYS.items()}  # fmt: skip
-    first: dict[str, float] = {}
-    later: dict[str, list[float]] = {name: [] for name in WAYS}
-    for name, step in steps.items():
-        began = time.perf_counter()
-        step()
-        synchronise(device)
-        first[name] = time.perf_counter() - began
-    for _ in tqdm(range(rounds), desc=f"width {width}", unit="round"):
-        for name, step in steps.items():
-            later[name].append(seconds(step, device, 3))
-    medians = {name: statistics.median(times) for name, times in later.items()}
-    return {"width": width, "first": first, "later": medians}
+    works: dict[str, Callable[[bool], Step]] = {
+        "training": lambda on: training_step(config, [LENGTH] * ROWS, Recipe(compile=on), device),
+        "decoding": lambda on: decoding_step(config, 1, device, compiled=on),
+    }
+    found: dict[str, Any] = {"width": width}
+    for work, made in works.items():
+        steps = {name: made(on) for name, on in WAYS.items()}
+        later: dict[str, list[float]] = {name: [] for name in WAYS}
+        first = {name: once(step, device) for name, step in steps.items()}
+        for _ in tqdm(range(rounds), desc=f"{work}, width {width}", unit="round"):
+            for name, step in steps.items():
+                later[name].append(seconds(step, device, 3))
+        medians = {name: statistics.median(times) for name, times in later.items()}
+        found[work] = {"first": first, "later": medians}
+    return found
+
+
+def once(step: Step, device: torch.device) -> float:
+    began = time.perf_counter()
+    step()
+    synchronise(device)
+    return time.perf_counter() - began
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Does an output of ProphetNet move with what comes later? Asked of the transformers installed here.
+"""Does an output of ProphetNet move with what comes later, in the installed transformers?
 
 Example: pip install "transformers==5.23.0" && python benchmarks/prophetnet.py
 

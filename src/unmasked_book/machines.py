@@ -270,7 +270,7 @@ def training_step(
 
 
 def decoding_step(
-    config: TransformerConfig, rows: int, device: torch.device
+    config: TransformerConfig, rows: int, device: torch.device, *, compiled: bool = False
 ) -> Callable[[], Tensor]:
     """The first step of greedy search with a new model, for so many sentences of eight words."""
     draws = torch.Generator().manual_seed(0)
@@ -278,13 +278,14 @@ def decoding_step(
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
     with torch.inference_mode():
         steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
+    step: Callable[..., Tensor] = torch.compile(steps.step) if compiled else steps.step
 
     @torch.inference_mode()
     def run() -> Tensor:
         steps.time = 0  # each time as if it were the first
         for layer in steps.layers:
             layer.past.length = 0
-        return steps.step(begin, parents)
+        return step(begin, parents)
 
     return run
 
