@@ -23,6 +23,7 @@ METADATA = {
 }
 FOLDED = {"hide-cell", "hide-input"}  # tags
 VERBS = ("Show", "Hide")
+CHECKS = "Checks of what the text says"  # on nearly every page, and often: a short mark
 
 
 def main() -> None:
@@ -93,6 +94,8 @@ def prompts(cell: NotebookNode) -> dict[str, Any]:
     title = re.match(r"# @title (.+)", cell.source)
     if not title or title[1] == "Solution" or not FOLDED & {*cell.metadata.get("tags", [])}:
         return {}
+    if title[1] == CHECKS:
+        return {f"code_prompt_{verb.lower()}": f"✓ Checked ({verb.lower()} how)" for verb in VERBS}
     what = title[1] if cell.id.startswith("list-") else f"the code: {title[1]}"
     return {f"code_prompt_{verb.lower()}": f"{verb} {what}" for verb in VERBS}
 

@@ -153,7 +153,10 @@ def test_what_chapter_13_says_about_steps_and_copying_is_recorded():
     assert 4.5e-5 < 1 - transformer < 5.5e-5
     assert 500 < 1 / (1 - stronger) < 650
     assert "one letter in twenty thousand, and the better LSTM one in six hundred" in text
-    assert f"adding attention to the LSTM gains {100 * (attending - plain):.0f} points" in text
+    assert (
+        f"Adding attention to the one-layer LSTM gains {100 * (attending - plain):.0f} points"
+        in text
+    )
     assert (
         f"replacing that LSTM with the Transformer gains {100 * (transformer - attending):.1f}"
         in text
@@ -166,7 +169,7 @@ def test_what_chapter_13_says_about_distance_is_recorded():
     lost = mean_difference(
         near, "right", {"model": without}, {"blanks": 0}, {"blanks": copying.BLANKS}
     )
-    assert f"36 positions cost it {100 * lost:.0f} points" in text
+    assert f"28 on either side already cost it {100 * lost:.0f} points" in text
     widest = []
     for rows, blanks in ((near, copying.BLANKS), (far, copying.FAR)):
         ours = trials(rows, "right", blanks=blanks, model="Transformer")
@@ -177,7 +180,7 @@ def test_what_chapter_13_says_about_distance_is_recorded():
             if model != "Transformer":
                 widest += [abs(end) for end in difference(ours, amid)]
     assert 0.05 < 100 * max(widest) < 0.06
-    assert "at most 0.06 points to them at either distance" in text
+    assert "each of the other three at most 0.06 points" in text
     assert "within 0.06 points of either LSTM with attention" in text
     assert (8 + copying.BLANKS, 8 + copying.FAR) == (36, 64)
     assert "36 or 64 positions after it was read" in text
@@ -218,13 +221,13 @@ def test_what_chapter_13_says_about_data_heads_and_positions_is_recorded():
     gap = mean_difference(
         claim("small-data"), "nats", few, {"model": "LSTM"}, {"model": "Transformer"}
     )
-    assert f"the Transformer is, clearly, by {gap:.2f} nats a word" in text
+    assert f"the Transformer clearly is, by {gap:.2f} nats per word" in text
     rows = claim("heads")
     nats = {v: interval(trials(rows, "nats", variation=v)).mean for v in options(rows, "variation")}
     assert 0.3 < 1 - nats["8 heads"] / nats["1 head"] < 0.36
     assert "a third less cross-entropy than one" in text
     assert 0.06 < 1 - nats["8 heads"] / nats["4 heads"] < 0.073
-    assert "eight heads beat four by a fifteenth" in text
+    assert "eight heads have a cross-entropy one fifteenth lower than four" in text
     rows = claim("positions")
     waves = {"variation": variations.SINUSOIDAL}
     less = {

@@ -52,6 +52,8 @@ def test_a_folded_cell_says_what_it_hides_and_keeps_the_words_of_its_picture():
         folded("# @title The curve\nmath.pi", "hide-input", outputs=[picture]),
         folded("# @title Solution\nmath.e", "hide-cell"),
         new_code_cell("# @title Not folded\n1"),
+        folded("# @title Checks of what the text says\nassert math.e < 3"),
+        folded("# @title the numbers\nmath.tau", "hide-cell", id="list-numbers"),
     ]
     runner.normalise(new_notebook(cells=cells))
     said = [cell.metadata.get("mystnb") for cell in cells]
@@ -61,7 +63,9 @@ def test_a_folded_cell_says_what_it_hides_and_keeps_the_words_of_its_picture():
     }
     assert said[1]["code_prompt_show"] == "Show the code: The curve"
     assert said[1]["image"] == {"alt": "y over x."}
-    assert said[2:] == [None, None]  # a solution has the words of _config.yml
+    assert said[2:4] == [None, None]  # a solution has the words of _config.yml
+    assert said[4]["code_prompt_show"] == "✓ Checked (show how)"
+    assert said[5]["code_prompt_hide"] == "Hide the numbers"
     before = [dict(cell.metadata) for cell in cells]
     runner.normalise(new_notebook(cells=cells))
     assert [dict(cell.metadata) for cell in cells] == before

@@ -75,7 +75,7 @@ class Compared(NamedTuple):
 
 
 def compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Compared:
-    """In nats a word, with seeds and captions drawn anew, both at once: 95% of the draws.
+    """In nats per word, with seeds and captions drawn anew, both at once: 95% of the draws.
 
     So few seeds drawn from themselves scatter too little. What is drawn is moved away from the
     mean by the factor that Student's t has over the normal distribution, and √(n / (n - 1)).
@@ -96,7 +96,7 @@ def comparisons(
     small_data: Sequence[Mapping[str, Any]],
     warm_up: Sequence[Mapping[str, Any]],
 ) -> dict[str, Compared]:
-    """What the page compares, by name: the first is worse by so many nats a word."""
+    """What the page compares, by name: the first is worse by so many nats per word."""
     return {
         "one head minus eight": compared(*heads),
         "300 pairs, LSTM minus Transformer": compared(*small_data[:2]),
@@ -109,7 +109,7 @@ def comparisons(
 def table(gaps: Mapping[str, Compared]) -> Table:
     """Each model's mean with the rate that it chose, and the difference."""
     lines = [
-        ["comparison", "first: nats, rate", "second: nats, rate", "difference, nats a word (95%)"]
+        ["comparison", "first: nats, rate", "second: nats, rate", "difference, nats per word (95%)"]
     ]
     for name, (gap, *rows) in gaps.items():
         means = [
@@ -129,8 +129,8 @@ def drawn(gaps: Mapping[str, Compared]) -> Picture:
             axis.plot(gap.mean, i, "o", color=COLOURS[0], ms=6)
         axis.axvline(0, color=GREY, lw=1, ls=":")
         axis.set_yticks(range(len(gaps)), list(gaps))
-        axis.set(ylim=(len(gaps) - 0.5, -0.5), xlabel="← the first is better · nats a word · "
+        axis.set(ylim=(len(gaps) - 0.5, -0.5), xlabel="← the first is better · nats per word · "
                  "the second is better →")  # fmt: skip
         axis.spines[["top", "right"]].set_visible(False)
     words = "; ".join(f"{name}: {found.gap}" for name, found in gaps.items())
-    return Picture(figure, f"Differences in nats a word with 95% intervals. {words}.")
+    return Picture(figure, f"Differences in nats per word with 95% intervals. {words}.")

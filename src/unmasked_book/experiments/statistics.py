@@ -100,7 +100,11 @@ def table(
     """
     unit = "%" if percent else "nats"
     baseline = next(iter(against.values()))
-    found = [f"mean, {unit}{'' if percent else ' (less is better)'}", f"minus {baseline}", "clear?"]
+    found = [
+        f"mean, {unit}{'' if percent else ' (lower is better)'}",
+        f"minus {baseline}",
+        "clear?",
+    ]
     lines = [[*by.values(), *found, *rows[0]["tried"]]]
     for each in rows:
         here = {name: each[name] for name in by}

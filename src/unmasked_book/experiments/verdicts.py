@@ -23,7 +23,7 @@ from .warm_up import CLIPS, NORMS, WARM_UPS
 
 YES, PARTLY, NO = "confirmed", "confirmed with a condition", "not confirmed"
 UNTESTED = "not tested"
-NEAR = 0.02  # nats a word: what still counts as no difference between kinds of positions
+NEAR = 0.02  # nats per word: what still counts as no difference between kinds of positions
 SEVERAL = tuple(f"{n} heads" for n in (2, 4, 8, 16))  # those compared with one
 POINTS = 0.02  # of letters right: what still counts as no gain by a warm-up
 
@@ -73,7 +73,7 @@ def copying(rows: Rows) -> Verdict:
     shares = "; ".join(
         f"{m} {percent(r, 3)}" for m, r in zip(COPIERS, [*lstms, transformer], strict=True)
     )
-    reason = f"of {n} letters right: {shares}"
+    reason = f"share of letters right, in rows of {n}: {shares}"
     if all(above(transformer, lstm) for lstm in lstms):
         return Verdict(YES, reason)
     if above(transformer, lstms[0]):
@@ -176,9 +176,9 @@ def warm_up(rows: Rows) -> Verdict:
         points = (100 * difference(pairs[norm][0], pairs[norm][1]).mean for norm in ("post", "pre"))
         gains.append(
             "{:+.1f} and {:+.1f} points".format(*points).replace("-", "−")
-            + (" unclipped" if clip is None else "")
+            + (" without clipping" if clip is None else " with clipping")
         )
-    reason = f"at the best rates a warm-up gives post- and pre-norm {', '.join(gains)}"
+    reason = f"at the best rates, a warm-up gains post-norm and pre-norm {'; '.join(gains)}"
     clipped = next(clip for clip in holds if clip is not None)
     if all(whole for _, whole in holds.values()):
         return Verdict(YES, reason)
@@ -192,8 +192,8 @@ def squared(scaling: Mapping[str, Mapping[str, list[float]]], lengths: list[int]
              for unit in ("seconds", "mebibytes") for kind in ("explicit", "fused")}  # fmt: skip
     times, memory = ([grows[kind, unit] for kind in ("explicit", "fused")]
                      for unit in ("seconds", "mebibytes"))  # fmt: skip
-    reason = f"over the last three lengths time grows like n^{times[0]:.1f} explicit and "
-    reason += f"n^{times[1]:.1f} fused, memory like n^{memory[0]:.1f} and n^{memory[1]:.1f}"
+    reason = "exponents over the last three lengths: time {:.1f} with explicit weights and {:.1f} "
+    reason = (reason + "with the fused kernel; memory {:.1f} and {:.1f}").format(*times, *memory)
     if min(*times, *memory) > 1.5:
         return Verdict(YES, reason)
     return Verdict(PARTLY if max(times) > 1.5 else NO, reason)

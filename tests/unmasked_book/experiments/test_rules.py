@@ -14,8 +14,8 @@ def test_every_experiment_has_a_rule():
 def test_a_rule_is_shown_as_a_quotation_and_printed_without_its_marks():
     heads = rule("heads")
     claim = "Several heads are better than one of the same whole width."
-    assert heads._repr_markdown_().startswith(f"> **The rule.** *{claim}* Nats a word.")
-    assert str(heads).startswith(f"The rule: {claim} Nats a word.")
+    assert heads._repr_markdown_().startswith(f"> **The rule.** *{claim}* Nats per word.")
+    assert str(heads).startswith(f"The rule: {claim} Nats per word.")
     assert "*" not in str(rule("copying"))
     with pytest.raises(ValueError, match="name: expected"):
         rule("odd")
