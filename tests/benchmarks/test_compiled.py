@@ -15,6 +15,9 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
         return lambda: recipe.compile
 
     monkeypatch.setattr(compiled, "training_step", step)
+    monkeypatch.setattr(
+        compiled, "decoding_step", lambda _, rows, __, *, compiled: lambda: rows + compiled
+    )
     monkeypatch.setattr(compiled, "seconds", lambda *_: float(next(timed)))
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmarks/compiled.py", "--rounds", "3"])
@@ -22,12 +25,15 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     kept = json.loads((tmp_path / "compiled-cpu.json").read_text())
     assert asked == [False, True] * len(compiled.WIDTHS)
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
-    assert kept["widths"][0]["later"] == {"as written": 3, "compiled": 4}  # of 1, 3, 5 and 2, 4, 6
-    assert {"as written", "compiled"} == kept["widths"][0]["first"].keys()
+    training, decoding = (kept["widths"][0][work] for work in ("training", "decoding"))
+    assert training["later"] == {"as written": 3, "compiled": 4}  # of 1, 3, 5 and 2, 4, 6
+    assert decoding["later"] == {"as written": 9, "compiled": 10}
+    assert all({"as written", "compiled"} == each["first"].keys() for each in (training, decoding))
     assert kept["machine"]["command"] == "python benchmarks/compiled.py --rounds 3"
 
 
 def test_the_record_is_of_both_widths():
     kept = recorded("compiled-cpu")
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
+    assert all({*each} == {"width", "training", "decoding"} for each in kept["widths"])
     assert kept["machine"]["threads"] == 1
