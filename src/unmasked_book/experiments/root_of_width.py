@@ -16,6 +16,7 @@ from .learning import learn, score, spelling_corpus
 from .procedure import Experiment
 
 DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
+SLOWER = "not divided, smaller start and steps"
 KINDS = (DIVIDED, UNDIVIDED, SMALLER)
 WIDTHS = (16, 64, 256)
 STEPS = 300
@@ -83,12 +84,28 @@ def changed(model: nn.Module, kind: str) -> nn.Module:
         if isinstance(part, MultiHeadAttention) and kind != DIVIDED:
             root = math.sqrt(part.d_model // part.n_heads)
             part.query.register_forward_hook(lambda _, __, out, root=root: out * root)
-            if kind == SMALLER:
+            if kind in (SMALLER, SLOWER):
                 with torch.no_grad():
-                    for linear in (part.query, part.key):
-                        linear.weight.div_(math.sqrt(root))
-                        linear.bias.div_(math.sqrt(root))
+                    for parameter in queries_and_keys_of(part):
+                        parameter.div_(math.sqrt(root))
     return model
+
+
+def queries_and_keys_of(part: MultiHeadAttention) -> list[nn.Parameter]:
+    return [*part.query.parameters(), *part.key.parameters()]
+
+
+def factors(model: nn.Module, kind: str) -> dict[nn.Parameter, float]:
+    """What the rate of each is multiplied by. Adam's steps do not shrink with the weights; for them
+    to be as small as the start, in proportion, they are divided by the fourth root of the width.
+    """
+    parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
+    return {
+        parameter: (part.d_model // part.n_heads) ** -0.25
+        for part in parts
+        for parameter in queries_and_keys_of(part)
+        if kind == SLOWER
+    }
 
 
 def trial(*, width: int, kind: str, rate: float, seed: int, steps: int = STEPS) -> dict[str, float]:
@@ -96,14 +113,17 @@ def trial(*, width: int, kind: str, rate: float, seed: int, steps: int = STEPS) 
     model = changed(speller(seed=seed, d_model=width, n_heads=1), kind)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
-    learn(model, spelling_corpus(20 * steps, seed=seed), recipe)
+    corpus = spelling_corpus(20 * steps, seed=seed)
+    learn(model, corpus, recipe, factors=factors(model, kind))
     nats, right = score(model, spelling_corpus(500, seed=seed + 10_000))
     validation = score(model, spelling_corpus(500, seed=seed + 20_000)).cross_entropy
     return {"validation": validation, "nats": nats, "right": right}
 
 
+RATES = (0.001, 0.002, 0.004)
 EXPERIMENT = Experiment(
     trial,
     [{"width": width, "kind": kind} for width, kind in product(WIDTHS, KINDS)],
-    {"rate": (0.001, 0.002, 0.004)},
+    {"rate": RATES},
 )
+STEPS_TOO = Experiment(trial, [{"width": n, "kind": SLOWER} for n in WIDTHS], {"rate": RATES})

@@ -45,6 +45,15 @@ def test_learning_lowers_the_cross_entropy_and_is_watched():
     assert not model.training
 
 
+def test_a_factor_of_zero_leaves_a_parameter_where_it_is():
+    model, recipe = speller(n_layers=1), Recipe(steps=3, tokens=100, warmup=1)
+    still = model.encoder.layers[0].self_attention.query.weight
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    learn(model, spelling_corpus(20, seed=1), recipe, factors={still: 0.0})
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name]) == (parameter is still), name
+
+
 def test_greedy_writing_is_that_of_the_package():
     model, corpus = speller(seed=3, n_layers=1), spelling_corpus(20, seed=1)
     learn(model, corpus, Recipe(steps=20, tokens=100, warmup=2))
