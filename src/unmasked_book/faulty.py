@@ -249,7 +249,7 @@ class TorchsMaskTheOtherWayRound(Torch):
 
 @faulty("repeats")
 class DropoutThatIsNeverTold(Healthy):
-    """F.dropout drops unless it is told that this is no training."""
+    """F.dropout keeps dropping unless it is told that this is no training."""
 
     def encode(self, source):
         return F.dropout(super().encode(source), 0.1)
@@ -292,7 +292,7 @@ class AnOutputThatDependsOnACounter(Healthy):
 
 @faulty("repeats", "source", "gradient")
 class AMemoryKeptFromTheFirstCall(Healthy):
-    """What was encoded first is what is translated ever after."""
+    """Whatever was encoded first is translated from then on."""
 
     memory = None
 
@@ -304,7 +304,7 @@ class AMemoryKeptFromTheFirstCall(Healthy):
 
 @faulty("repeats")
 class ItWritesIntoTheTokens(Healthy):
-    """Who calls it finds other tokens afterwards."""
+    """The caller finds other tokens afterwards."""
 
     def forward(self, source, target):
         target.clamp_(min=1)
@@ -364,7 +364,7 @@ class Finite(Attention):
 
 @faulty("causality", "padding")
 class AFiniteMaskWithoutItsDiagonal(Healthy):
-    """The first word may look at nothing, and so looks at everything alike."""
+    """The first word may look at nothing, and so attends to everything equally."""
 
     attention = Finite
 
@@ -374,7 +374,7 @@ class AFiniteMaskWithoutItsDiagonal(Healthy):
 
 @faulty("causality", "padding")
 class AMaskOfTheWrongPolarity(Healthy):  # erratum 11
-    """The last word may look at nothing, so it looks at everything, and the others at it."""
+    """The last word may look at nothing and so looks at everything; the others see later words."""
 
     attention = Finite
 
@@ -480,7 +480,7 @@ class ATargetThatIsShiftedTwice(Healthy):
 
 @faulty("own words")
 class ItReadsItsOwnGuessesOnly(Healthy):  # erratum 21
-    """As when translating: what the target says is not read."""
+    """As in generation: the target that it is given is not read."""
 
     def forward(self, source, target):
         written = target[:, :1]
@@ -545,7 +545,7 @@ class NoPositionsInTheEncoder(Healthy):
 
 @faulty("order")
 class NoPositionsInTheDecoder(Healthy):
-    """Two layers under a causal mask tell some order all the same."""
+    """Two layers under a causal mask can still tell something about order."""
 
     def embed_target(self, target, start=0):
         return self.target_words(target) * math.sqrt(WIDTH)
@@ -566,7 +566,7 @@ class PositionsSharedByTwoWords(Healthy):
 
 @faulty("order", "padding")
 class PositionsThatGoDownTheBatch(Healthy):
-    """As if the batch came second: each sentence has one position, and the next one another."""
+    """As if the batch came second: all words of a sentence have one position."""
 
     def embed_target(self, target, start=0):
         return self.target_words(target) * math.sqrt(WIDTH) + self.table[: len(target), None]
@@ -654,7 +654,7 @@ class NothingToLookAtForPadding(Healthy):
 
 @faulty("padding", "gradient")
 class DivisionByZero(Healthy):
-    """Only the outputs that no loss looks at are infinite, and still no gradient is a number."""
+    """Only outputs that no loss uses are infinite, and yet every gradient is NaN."""
 
     def forward(self, source, target):
         return super().forward(source, target) / (target != 0)[..., None]
@@ -685,7 +685,7 @@ class ALayerThatIsNeverCalled(Healthy):
 
 @faulty("gradient")
 class ABranchMultipliedByZero(Healthy):
-    """A layer that is computed and never counts."""
+    """A layer that is computed but has no effect."""
 
     def __init__(self):
         super().__init__()

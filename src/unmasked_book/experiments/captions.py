@@ -129,8 +129,8 @@ def drawn(gaps: Mapping[str, Compared]) -> Picture:
             axis.plot(gap.mean, i, "o", color=COLOURS[0], ms=6)
         axis.axvline(0, color=GREY, lw=1, ls=":")
         axis.set_yticks(range(len(gaps)), list(gaps))
-        axis.set(ylim=(len(gaps) - 0.5, -0.5), xlabel="← the first is better · nats per word · "
-                 "the second is better →")  # fmt: skip
+        axis.set(ylim=(len(gaps) - 0.5, -0.5), xlabel="← first better · nats per word · "
+                 "second better →")  # fmt: skip
         axis.spines[["top", "right"]].set_visible(False)
     words = "; ".join(f"{name}: {found.gap}" for name, found in gaps.items())
     return Picture(figure, f"Differences in nats per word with 95% intervals. {words}.")
