@@ -42,6 +42,7 @@ def measured(width: int, device: torch.device, rounds: int) -> dict[str, Any]:
     }
     found: dict[str, Any] = {"width": width}
     for work, made in works.items():
+        torch._dynamo.reset()  # or it remembers another width's graph
         steps = {name: made(on) for name, on in WAYS.items()}
         later: dict[str, list[float]] = {name: [] for name in WAYS}
         first = {name: once(step, device) for name, step in steps.items()}
@@ -72,6 +73,7 @@ def main() -> None:
     device = torch.device(options.device)
     with tempfile.TemporaryDirectory() as cache:  # an empty one, or the first step is found there
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+        torch.compile(torch.sin)(torch.ones(3, device=device))  # what only the first one pays
         widths = [measured(width, device, options.rounds) for width in WIDTHS]
     about = {**machine(device), "command": command(__file__)}
     sizes = {"rows": ROWS, "length": LENGTH, "words": WORDS, "layers": 2}

@@ -318,10 +318,11 @@ def hugging(name: str, sizes: dict[str, Any]) -> Any:
 
 def repaired_prophet(sizes: dict[str, Any]) -> Any:
     """Its biases' dimensions are put into the order in which they are read."""
-    return in_order(hugging("ProphetNet", sizes))
+    return repair_prophet(hugging("ProphetNet", sizes))
 
 
-def in_order(model: Any) -> Any:
+def repair_prophet(model: Any) -> Any:
+    """Only what it computes from now on: the same model is returned."""
     name, printed, right = (
         "get_predict_relative_pos_embeddings",
         "(0, 2, 1, 4, 3)",

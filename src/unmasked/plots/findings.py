@@ -12,7 +12,7 @@ from ..errors import check_choice
 from ..inspection.report import CLAIMS
 from .picture import GREY, STYLE, Picture, panels
 
-FAULT, UNCOUNTED, HEALTHY, UNASKED = "fault", "not counted", "passed", "not asked"
+FAULT, UNCOUNTED, HEALTHY, UNASKED = "fault", "not counted", "passed", "not tested"
 FILL = {FAULT: "#14639c", UNCOUNTED: "#f3cf94", HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
 HATCH = {FAULT: "", UNCOUNTED: "////", HEALTHY: "", UNASKED: ""}
 MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}

@@ -16,7 +16,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "small-data": small_data.EXPERIMENT,
     "longer": small_data.LONGER,
     "root-of-width": root_of_width.EXPERIMENT,
-    "smaller-steps": root_of_width.STEPS_TOO,
+    "smaller-steps": root_of_width.SMALLER_STEPS,
     "heads": variations.experiment(variations.HEADS),
     "positions": variations.experiment(variations.POSITIONS),
     "beyond": beyond.EXPERIMENT,

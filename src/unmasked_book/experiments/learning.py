@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from unmasked.config import BOS, EOS, PADDING
 from unmasked.data.corpus import Corpus
+from unmasked.errors import invalid
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
 from unmasked.search import evaluating
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
@@ -66,6 +67,7 @@ def apart(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, factor: flo
             group["params"] = others
             optimizer.add_param_group({**group, "params": [parameter], "factor": factor})
             return
+    raise invalid("factors", "parameters of the model", "another", "take them from the same model")
 
 
 def learn_texts(model: nn.Module, texts: Texts, recipe: Recipe, looks: int = 12) -> dict[str, Any]:

@@ -86,12 +86,12 @@ def changed(model: nn.Module, kind: str) -> nn.Module:
             part.query.register_forward_hook(lambda _, __, out, root=root: out * root)
             if kind in (SMALLER, SLOWER):
                 with torch.no_grad():
-                    for parameter in queries_and_keys_of(part):
+                    for parameter in parameters_of_scores(part):
                         parameter.div_(math.sqrt(root))
     return model
 
 
-def queries_and_keys_of(part: MultiHeadAttention) -> list[nn.Parameter]:
+def parameters_of_scores(part: MultiHeadAttention) -> list[nn.Parameter]:
     return [*part.query.parameters(), *part.key.parameters()]
 
 
@@ -99,12 +99,13 @@ def factors(model: nn.Module, kind: str) -> dict[nn.Parameter, float]:
     """What the rate of each is multiplied by. Adam's steps do not shrink with the weights; for them
     to be as small as the start, in proportion, they are divided by the fourth root of the width.
     """
+    if kind != SLOWER:
+        return {}
     parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     return {
         parameter: (part.d_model // part.n_heads) ** -0.25
         for part in parts
-        for parameter in queries_and_keys_of(part)
-        if kind == SLOWER
+        for parameter in parameters_of_scores(part)
     }
 
 
@@ -126,4 +127,4 @@ EXPERIMENT = Experiment(
     [{"width": width, "kind": kind} for width, kind in product(WIDTHS, KINDS)],
     {"rate": RATES},
 )
-STEPS_TOO = Experiment(trial, [{"width": n, "kind": SLOWER} for n in WIDTHS], {"rate": RATES})
+SMALLER_STEPS = Experiment(trial, [{"width": n, "kind": SLOWER} for n in WIDTHS], {"rate": RATES})

@@ -11,7 +11,7 @@ import torch
 from unmasked import Transformer, TransformerConfig
 from unmasked.config import BOS
 from unmasked.positions import LearnedPositions, sinusoids
-from unmasked.training.recipe import rate_at
+from unmasked.training.recipe import Recipe, rate_at
 from unmasked_book import recorded
 from unmasked_book.examples import speller
 from unmasked_book.experiments import (
@@ -29,7 +29,7 @@ from unmasked_book.experiments import (
     verdicts,
     warm_up,
 )
-from unmasked_book.experiments.learning import Score, spelling_corpus
+from unmasked_book.experiments.learning import Score, learn, spelling_corpus
 from unmasked_book.experiments.lstm import count_multiplied, count_parameters
 
 # --- What is held equal -----------------------------------------------------------------------
@@ -278,3 +278,31 @@ def test_warm_up_of_one_step_is_none(monkeypatch):
         warm_up.trial(norm="pre", warmup=warmup, **options)
     assert rates[1][0] == max(rates[1]) == pytest.approx(1e-3)
     assert rates[3] == pytest.approx([1e-3 / 3, 2e-3 / 3, 1e-3])
+
+
+def test_smaller_steps_with_the_smaller_start_are_the_division():
+    """For Adam, up to its epsilon: after some steps both models compute nearly the same."""
+
+    def logits(kind):
+        model = root_of_width.changed(speller(d_model=16, n_heads=1), kind).double()
+        recipe = Recipe(steps=6, rate=0.01, warmup=1, tokens=200, smoothing=0.0, clip=None)
+        corpus = spelling_corpus(100, seed=0)
+        learn(model, corpus, recipe, factors=root_of_width.factors(model, kind))
+        source, target = corpus.batch(range(20))
+        return model(source, target[:, :-1]).detach()
+
+    divided = logits(root_of_width.DIVIDED)
+    slower, smaller = (
+        (logits(kind) - divided).abs().max()
+        for kind in (root_of_width.SLOWER, root_of_width.SMALLER)
+    )
+    assert slower < 1e-3 < 1e-2 < smaller
+
+
+def test_open_gates_reach_the_model(monkeypatch):
+    seen = []
+    monkeypatch.setattr(copying, "open_forget_gates", lambda _, bias: seen.append(bias))
+    tiny = {"letters_a_row": 3, "rate": 1e-3, "seed": 0, "steps": 1, "tokens": 20}
+    copying.trial(model="LSTM with attention", forget=2.0, **tiny)
+    copying.trial(model="LSTM with attention", **tiny)
+    assert seen == [2.0]

@@ -54,6 +54,19 @@ def test_a_factor_of_zero_leaves_a_parameter_where_it_is():
         assert torch.equal(parameter, before[name]) == (parameter is still), name
 
 
+def test_a_factor_multiplies_the_rate():
+    recipe, moved = Recipe(steps=1, tokens=100, warmup=1), []
+    for factor in (1.0, 0.25):
+        model = speller(n_layers=1).double()
+        weight = model.encoder.layers[0].self_attention.query.weight
+        before = weight.detach().clone()
+        learn(model, spelling_corpus(20, seed=1), recipe, factors={weight: factor})
+        moved.append(weight.detach() - before)
+    assert torch.allclose(moved[1], moved[0] / 4, rtol=1e-6)
+    with pytest.raises(ValueError, match="factors: expected parameters of the model"):
+        learn(speller(), spelling_corpus(20, seed=1), recipe, factors={weight: 1.0})
+
+
 def test_greedy_writing_is_that_of_the_package():
     model, corpus = speller(seed=3, n_layers=1), spelling_corpus(20, seed=1)
     learn(model, corpus, Recipe(steps=20, tokens=100, warmup=2))

@@ -69,6 +69,8 @@ def test_open_forget_gates_keep_the_memory(feeds):
     model = small(n_layers=2, feeds=feeds)
     for parameter in (*model.encoder.parameters(), *model.decoder.parameters()):
         torch.nn.init.zeros_(parameter)
+    for lstm in (model.encoder, model.decoder):
+        torch.nn.init.ones_(lstm.bias_hh_l1[lstm.hidden_size : 2 * lstm.hidden_size])
     open_forget_gates(model, 3.0)
     for lstm in (model.encoder, model.decoder):
         layers, words = 2 * (1 + lstm.bidirectional), 5
