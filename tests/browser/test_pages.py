@@ -19,6 +19,10 @@ CODE = "book/01_masks"  # where the words of code are looked at, too: they are c
 PLAIN_CODE = "document.querySelectorAll('.highlight pre').forEach(e => e.textContent += '')"
 
 
+REACHED = """() => [...document.querySelectorAll("pre")].every(
+    (box) => box.scrollWidth <= box.clientWidth || box.tabIndex >= 0)"""
+
+
 @EVERY
 @pytest.mark.parametrize(("theme", "size"), [("light", SIZES["wide"]), ("dark", SIZES["narrow"])])
 def test_the_page_opens_fits_and_can_be_read(visit: Visit, theme: str, name: str):
@@ -34,6 +38,7 @@ def test_the_page_opens_fits_and_can_be_read(visit: Visit, theme: str, name: str
         assert overflow(page) <= 0
         assert page.locator("h1:visible").count() == 1
     page.set_viewport_size(first)
+    page.wait_for_function(REACHED)  # the theme looks at the new width a moment later
     if name != CODE:
         page.evaluate(PLAIN_CODE)
     assert faults_of_access(page, rules=() if theme == "light" else NARROW_AND_DARK) == []
