@@ -137,6 +137,12 @@ def plus_minus(
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
+def ahead(a: Sequence[float], b: Sequence[float], digits: int | None = None) -> str:
+    """How far a is above b, in points, and whether clearly."""
+    gap = plus_minus(difference(a, b), True, digits, signed=True)
+    return f"{gap}, clear" if above(a, b) else gap
+
+
 def with_ends(found: Interval) -> str:
     """A difference in nats, and the ends of its interval."""
     mean, low, high = (f"{x:+.3f}" for x in found)

@@ -11,6 +11,7 @@ from unmasked_book.experiments.statistics import (
     SURE,
     T,
     above,
+    ahead,
     difference,
     interval,
     intervals,
@@ -33,6 +34,12 @@ def test_nineteen_of_twenty_intervals_hold_the_true_mean():
     draws = torch.randn(4000, 5, generator=torch.Generator().manual_seed(0)).tolist()
     held = fmean(each.low <= 0 <= each.high for each in map(interval, draws))
     assert 0.94 < held < 0.96
+
+
+def test_what_is_clearly_ahead_says_so():
+    low, high = [0.50, 0.51, 0.49, 0.50], [0.60, 0.61, 0.59, 0.60]
+    assert ahead(high, low, 2) == "+10.00\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.00, clear"
+    assert ahead(low, high) == "−10.0\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.0"
 
 
 def test_t_falls_towards_that_of_the_normal_distribution():
