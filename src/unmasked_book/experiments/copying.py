@@ -50,23 +50,24 @@ def letters(count: int, length: int, seed: int, blanks: int = 0) -> Corpus:
                   [[BOS, *row, EOS] for row in rows])  # fmt: skip
 
 
-def make(kind: str, seed: int) -> nn.Module:
+def make(kind: str, seed: int, **options: Any) -> nn.Module:
     """About 173,000 parameters each; the Transformer has two layers of width 64."""
     transformer = speller(seed=seed, n_layers=2, max_len=512)
     if kind == "Transformer":
         return transformer
-    return recurrent_like(transformer, LETTERS, seed, **LSTMS[kind])
+    return recurrent_like(transformer, LETTERS, seed, **LSTMS[kind], **options)
 
 
 def trial(
     *, letters_a_row: int, model: str, rate: float, seed: int, blanks: int = 0,
-    forget: float | None = None, steps: int = STEPS, tokens: int = TOKENS,
+    forget: float | None = None, places: bool = False, steps: int = STEPS, tokens: int = TOKENS,
 ) -> dict[str, Any]:  # fmt: skip
     """One training on rows of one length, measured on fresh rows of that length.
 
-    `forget` is the bias with which an LSTM's forget gates start, instead of PyTorch's.
+    `forget` is the bias with which an LSTM's forget gates start, instead of PyTorch's; with
+    `places` it is told the positions as the Transformer is.
     """
-    made = make(model, seed)
+    made = make(model, seed, places=True) if places else make(model, seed)
     if forget is not None:
         open_forget_gates(cast(Recurrent, made), forget)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 10), tokens=tokens,
@@ -99,8 +100,21 @@ def amid(*blanks: int) -> Experiment:
 
 
 DISTANCE, FARTHER = amid(0, BLANKS), amid(FAR)
+GATES = (0.0, 1.0, 2.0)
 FORGET_GATE = Experiment(
     trial,
     [{"letters_a_row": LENGTHS[1], "model": model} for model in LSTMS],
-    {"rate": RATES, "forget": (0.0, 1.0, 2.0)},
+    {"rate": RATES, "forget": GATES},
 )
+BLANK_GATE = Experiment(
+    trial,
+    [case for each in (DISTANCE, FARTHER) for case in each.cases
+     if case["model"] == "LSTM without attention" and case["blanks"]],
+    {"rate": RATES, "forget": GATES},
+)  # fmt: skip
+PLACES = Experiment(
+    trial,
+    [{"letters_a_row": LENGTHS[1], "model": model, "places": True}
+     for model, options in LSTMS.items() if options.get("attends", True)],
+    {"rate": RATES},
+)  # fmt: skip

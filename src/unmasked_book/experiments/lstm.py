@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from unmasked.attention import attention
 from unmasked.errors import check_at_least, check_probability, check_tokens, invalid
 from unmasked.masks import padding_mask
+from unmasked.positions import sinusoids
 
 
 class Read(NamedTuple):
@@ -29,7 +30,10 @@ class Read(NamedTuple):
 
 
 class Recurrent(nn.Module):
-    """Without attention, all that the decoder knows of the source is the encoder's last state."""
+    """Without attention, all that the decoder knows of the source is the encoder's last state.
+
+    With `places` the Transformer's sinusoids are added to its embeddings.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class Recurrent(nn.Module):
         dropout: float = 0.0,
         attends: bool = True,
         feeds: bool = False,
+        places: bool = False,
     ) -> None:
         super().__init__()
         for name, value in (("n_layers", n_layers), ("d_model", d_model)):
@@ -55,7 +60,7 @@ class Recurrent(nn.Module):
         between = dropout if n_layers > 1 else 0.0
         self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
                                dropout=between, bidirectional=True)  # fmt: skip
-        self.feeds = feeds
+        self.feeds, self.places = feeds, places
         read = 2 * d_model if feeds else d_model
         self.decoder = nn.LSTM(read, d_model, n_layers, batch_first=True, dropout=between)
         self.query = nn.Linear(d_model, d_model, bias=False) if attends else None
@@ -70,7 +75,7 @@ class Recurrent(nn.Module):
 
     def encode(self, source: Tensor) -> Read:
         check_tokens("source", source, self.source_embedding.num_embeddings)
-        words = self.dropout(self.source_embedding(source))
+        words = self.dropout(self.placed(self.source_embedding(source)))
         lengths = padding_mask(source).flatten(1).sum(-1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(
             words, lengths, batch_first=True, enforce_sorted=False
@@ -84,7 +89,7 @@ class Recurrent(nn.Module):
     def decode(self, target: Tensor, memory: Read, *, source_mask: Tensor) -> Tensor:
         """[B, T] → [B, T, D]; `source_mask` [B, 1, 1, S], as for the Transformer."""
         check_tokens("target", target, self.target_embedding.num_embeddings)
-        words, state = self.dropout(self.target_embedding(target)), memory.last
+        words, state = self.dropout(self.placed(self.target_embedding(target))), memory.last
         if not self.feeds:
             states, _ = self.decoder(words, state)
             return self.look(states, memory, source_mask)
@@ -93,6 +98,9 @@ class Recurrent(nn.Module):
             states, state = self.decoder(torch.cat([word, found[-1]], dim=-1)[:, None], state)
             found.append(self.look(states, memory, source_mask)[:, 0])
         return torch.stack(found[1:], dim=1)
+
+    def placed(self, words: Tensor) -> Tensor:
+        return words + sinusoids(0, *words.shape[1:]).to(words) if self.places else words
 
     def look(self, states: Tensor, memory: Read, source_mask: Tensor) -> Tensor:
         """What the decoder makes of its states and of what it finds in the source: [B, T, D]."""

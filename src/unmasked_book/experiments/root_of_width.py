@@ -17,6 +17,7 @@ from .procedure import Experiment
 
 DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
 SLOWER = "not divided, smaller start and steps"
+ONLY_SLOWER = "not divided, smaller steps"
 KINDS = (DIVIDED, UNDIVIDED, SMALLER)
 WIDTHS = (16, 64, 256)
 STEPS = 300
@@ -99,7 +100,7 @@ def factors(model: nn.Module, kind: str) -> dict[nn.Parameter, float]:
     """What the rate of each is multiplied by. Adam's steps do not shrink with the weights; for them
     to be as small as the start, in proportion, they are divided by the fourth root of the width.
     """
-    if kind != SLOWER:
+    if kind not in (SLOWER, ONLY_SLOWER):
         return {}
     parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     return {
@@ -128,3 +129,6 @@ EXPERIMENT = Experiment(
     {"rate": RATES},
 )
 SMALLER_STEPS = Experiment(trial, [{"width": n, "kind": SLOWER} for n in WIDTHS], {"rate": RATES})
+STEPS_ALONE = Experiment(
+    trial, [{"width": n, "kind": ONLY_SLOWER} for n in WIDTHS], {"rate": RATES}
+)

@@ -28,10 +28,15 @@ LSTMS: dict[str, dict[str, Any]] = {
     "LSTM": {"n_layers": 1},
     "LSTM, two layers, input feeding": {"n_layers": 2, "feeds": True},
 }
+PARTS: dict[str, dict[str, Any]] = {
+    "LSTM, input feeding": {"feeds": True},
+    "LSTM, two layers": {"n_layers": 2},
+}  # each has one half of what tells the second LSTM from the first
 MODELS = (*LSTMS, "Transformer")
 LENGTHS = (SHORT, LONG)
 SIZES = (300, 7500)
 STEPS = 400
+LADDERS = {"rate": (0.002, 0.004, 0.008), "dropout": (0.1, 0.2, 0.3)}
 
 
 def make(kind: str, words: int, dropout: float, seed: int, **changes: Any) -> nn.Module:
@@ -42,7 +47,7 @@ def make(kind: str, words: int, dropout: float, seed: int, **changes: Any) -> nn
     transformer = Transformer(TransformerConfig(source_vocab=words, target_vocab=words, **options))
     if kind == "Transformer":
         return transformer
-    return recurrent_like(transformer, words, seed, dropout=dropout, **LSTMS[kind])
+    return recurrent_like(transformer, words, seed, dropout=dropout, **{**LSTMS, **PARTS}[kind])
 
 
 def trial(
@@ -68,8 +73,11 @@ EXPERIMENT = Experiment(
     trial,
     [{"sentences": length, "pairs": size, "model": model}
      for length, size, model in product(LENGTHS, SIZES, MODELS)],
-    {"rate": (0.002, 0.004, 0.008), "dropout": (0.1, 0.2, 0.3)},
+    LADDERS,
 )  # fmt: skip
+RIVAL = Experiment(
+    trial, [{"sentences": SHORT, "pairs": SIZES[1], "model": model} for model in PARTS], LADDERS
+)
 
 CHOSEN = ("sentences", "pairs", "model", "rate", "dropout")
 LONGER = Experiment(
