@@ -270,7 +270,12 @@ def training_step(
 
 
 def decoding_step(
-    config: TransformerConfig, rows: int, device: torch.device, *, compiled: bool = False
+    config: TransformerConfig,
+    rows: int,
+    device: torch.device,
+    *,
+    dtype: torch.dtype = torch.float32,
+    compiled: bool = False,
 ) -> Callable[[], Tensor]:
     """The first step of greedy search with a new model, for so many sentences of eight words; by
     torch.compile, if wanted.
@@ -279,7 +284,7 @@ def decoding_step(
     source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
     with torch.inference_mode():
-        steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
+        steps = FastSteps(Transformer(config).to(device, dtype).eval(), source, 1, 64)
     step: Callable[..., Tensor] = torch.compile(steps.step) if compiled else steps.step
 
     @torch.inference_mode()

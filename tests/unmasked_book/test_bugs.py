@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from helpers import VOCABULARY, copier, difference, ragged, small_config, small_model
 from unmasked import AttentionMaps, LayerConfig, Transformer
-from unmasked.attention import attention
+from unmasked.attention import MultiHeadAttention, attention
 from unmasked.data.phrasebook import sentence_pairs
 from unmasked.data.sources import phrasebook_data
 from unmasked.data.vocabulary import Words
@@ -22,6 +22,7 @@ from unmasked.encoder import EncoderLayer
 from unmasked.evaluation import bleu
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing, translation_loss
 from unmasked.masks import causal_mask, padding_mask
+from unmasked.positions import SinusoidalPositions, sinusoids
 from unmasked.search import greedy
 
 
@@ -326,3 +327,48 @@ def test_bug_15_each_step_moves_every_parameter_by_the_gradient_of_its_own_batch
     check(True)
     caught(check, False)
     caught(lambda own: check(own, clear=False), True)
+
+
+def test_bug_16_heads_are_put_together_position_by_position():
+    heads, x = MultiHeadAttention(12, 3).double(), torch.randn(2, 5, 12).double()
+    later = x.clone()
+    later[:, -1] += 1
+
+    def attended(x, merge):
+        parts = (heads.query, heads.key, heads.value)
+        return merge(attention(*(heads.split(part(x)) for part in parts), causal_mask(5)))
+
+    def check(merge):
+        moved = (attended(later, merge) - attended(x, merge)).abs().amax((0, 2))
+        assert moved[:-1].max() < 1e-12
+        assert moved[-1] > 1e-3
+
+    check(heads.merge)
+    caught(check, lambda x: x.reshape(2, 5, 12))
+
+
+def test_bug_17_the_loss_of_a_sure_and_right_answer_is_nothing():
+    labels = torch.tensor([[4, 7, 1]])
+    sure = 100 * F.one_hot(labels, VOCABULARY).float()
+
+    def check(loss):
+        assert loss(sure, labels) < 1e-6
+
+    check(lambda logits, labels: F.cross_entropy(logits.mT, labels))
+    check(lambda logits, labels: smoothed_cross_entropy(logits[0], labels[0], 0.0).mean())
+    caught(check, lambda logits, labels: F.cross_entropy(logits.softmax(-1).mT, labels))
+
+
+def test_bug_18_a_sentence_has_the_same_positions_in_every_row():
+    table = sinusoids(0, 50, 16)[:, None].float()  # [length, 1, d]
+    x = torch.zeros(3, 5, 16)
+
+    def check(add):
+        placed = add(x)
+        assert torch.equal(placed[0], placed[-1])
+        assert (placed[:, 1:] - placed[:, :-1]).abs().amax(-1).min() > 0.1
+
+    check(SinusoidalPositions(16))
+    check(lambda x: x + table[: x.size(1)].transpose(0, 1))
+    caught(check, lambda x: x + table[: x.size(0)])
+    caught(check, lambda x: x)

@@ -8,14 +8,14 @@ import unmasked
 from helpers import small_model
 from unmasked import plots
 from unmasked.inspection.report import CLAIMS
-from unmasked.plots.findings import FAULT, FILL, HEALTHY, UNASKED, UNCOUNTED
+from unmasked.plots.findings import FAULT, FILL, HEALTHY, SOMETIMES, UNASKED, UNCOUNTED
 
 
-def cells(picture):
+def cells(picture, columns=CLAIMS):
     """The kinds of each row's cells, by their colours."""
     kinds = {fill: kind for kind, fill in FILL.items()}
     found = [kinds[to_hex(patch.get_facecolor())] for patch in picture.figure.axes[0].patches]
-    return [found[i : i + len(CLAIMS)] for i in range(0, len(found), len(CLAIMS))]
+    return [found[i : i + len(columns)] for i in range(0, len(found), len(columns))]
 
 
 def test_each_cell_has_the_colour_of_its_verdict():
@@ -31,6 +31,16 @@ def test_each_cell_has_the_colour_of_its_verdict():
     assert [text.get_text() for text in axis.get_xticklabels()] == list(CLAIMS)
     assert [text.get_text() for text in legend.get_texts()] == [FAULT, UNCOUNTED, HEALTHY, UNASKED]
     assert picture.words == "Faults that were found, by model. one: runs; two: none; three: none."
+
+
+def test_other_tests_have_columns_of_their_own():
+    columns = ["first", "second", "third"]
+    given = {"one": {"first": SOMETIMES, "third": FAULT, "fourth": FAULT}}
+    picture = plots.findings(given, columns)
+    assert cells(picture, columns) == [[SOMETIMES, UNASKED, FAULT]]
+    [axis] = picture.figure.axes
+    assert [text.get_text() for text in axis.get_xticklabels()] == columns
+    assert picture.words == "Faults that were found, by model. one: third; with some seeds: first."
 
 
 def test_a_report_knows_its_verdicts():
