@@ -6,6 +6,7 @@ import torch
 from helpers import difference
 from unmasked import Transformer, TransformerConfig
 from unmasked.masks import padding_mask
+from unmasked.positions import sinusoids
 from unmasked_book.experiments.lstm import (
     Recurrent,
     both_ways,
@@ -78,6 +79,18 @@ def test_open_forget_gates_keep_the_memory(feeds):
         _, (_, kept) = lstm(torch.zeros(1, words, lstm.input_size).double(), (start, start + 1))
         expected = torch.full_like(kept, torch.tensor(3.0).sigmoid().item() ** words)
         assert difference(kept, expected) < 1e-6
+
+
+@pytest.mark.parametrize("feeds", [False, True])
+def test_places_are_the_sinusoids_of_the_transformer(feeds):
+    plain, placed = (small(feeds=feeds, places=places) for places in (False, True))
+    placed.load_state_dict(plain.state_dict())
+    words = torch.zeros(2, 5, plain.source_embedding.embedding_dim).double()
+    table = sinusoids(0, 5, words.shape[-1])
+    assert difference(placed.placed(words), table.expand(2, -1, -1)) < 1e-12
+    assert torch.equal(plain.placed(words), words)
+    source, target = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 6]])
+    assert difference(plain(source, target), placed(source, target)) > 1e-3
 
 
 def test_the_two_directions_of_a_layer_stand_side_by_side():
