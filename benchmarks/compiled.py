@@ -2,8 +2,8 @@
 
 Example: python benchmarks/compiled.py --threads 1
 
-The first call of each, and those after it. Writes compiled-DEVICE.json among the records. Wants an
-idle machine and a C++ compiler.
+The first call of each, those after it, and how many of PyTorch's operations are left. Writes
+compiled-DEVICE.json among the records. Wants an idle machine and a C++ compiler.
 """
 
 from __future__ import annotations
@@ -50,8 +50,16 @@ def measured(width: int, device: torch.device, rounds: int) -> dict[str, Any]:
             for name, step in steps.items():
                 later[name].append(seconds(step, device, 3))
         medians = {name: statistics.median(times) for name, times in later.items()}
-        found[work] = {"first": first, "later": medians}
+        counted = {name: operations(step) for name, step in steps.items()}
+        found[work] = {"first": first, "later": medians, "operations": counted}
     return found
+
+
+def operations(step: Step) -> int:
+    """PyTorch's own, as its profiler sees them; what a compiler has made counts none."""
+    with torch.profiler.profile() as found:
+        step()
+    return sum(x.count for x in found.key_averages() if x.key.startswith("aten::"))
 
 
 def once(step: Step, device: torch.device) -> float:

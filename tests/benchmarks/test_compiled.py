@@ -38,6 +38,7 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     assert training["later"] == {"as written": 3, "compiled": 4}  # of 1, 3, 5 and 2, 4, 6
     assert decoding["later"] == {"as written": 9, "compiled": 10}
     assert all({"as written", "compiled"} == each["first"].keys() for each in (training, decoding))
+    assert decoding["operations"] == {"as written": 0, "compiled": 0}  # these steps have none
     assert kept["machine"]["command"] == "python benchmarks/compiled.py --rounds 3"
 
 
@@ -46,3 +47,9 @@ def test_the_record_is_of_both_widths():
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
     assert all({*each} == {"width", "training", "decoding"} for each in kept["widths"])
     assert kept["machine"]["threads"] == 1
+
+
+def test_operations_are_those_of_pytorch():
+    x = torch.ones(3)
+    assert compiled.operations(lambda: None) == 0
+    assert compiled.operations(lambda: x + x) == 1

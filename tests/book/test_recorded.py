@@ -10,6 +10,7 @@ from unmasked_book.experiments import (
     copying,
     root_of_width,
     small_data,
+    steps,
     variations,
     warm_up,
 )
@@ -248,3 +249,38 @@ def test_the_live_page_says_what_its_table_of_switched_off_parts_says():
     assert "| nothing | 50.0 |" in tables.ablations()
     page = (ROOT / "book/live.md").read_text(encoding="utf-8")
     assert "the whole model scores 50.0." in page
+
+
+def test_what_chapter_14_says_about_the_steps_is_recorded():
+    text, runs = prose("14_bugs"), recorded("steps")["rows"]
+    of = {case: [run for run in runs if run["case"] == case] for case in steps.CASES}
+    found = {case: {step for step, fails in steps.STEPS.items() if all(map(fails, of[case]))}
+             for case in of}  # fmt: skip
+    ever = {case: {step for step, fails in steps.STEPS.items() if any(map(fails, of[case]))}
+            for case in of}  # fmt: skip
+    bugs = {case for case in of if not case.startswith("no bug")}
+    assert f"{len(bugs)} bugs" in text
+    assert not ever["no bug"]
+    by_check = {case for case in bugs if "2. check" in found[case]}
+    trained = {step for step in steps.STEPS if "3" <= step < "8"}
+    by_training = {case for case in bugs if found[case] & trained}
+    assert 2 * len(by_check) == len(bugs)
+    untrained = {case for case in by_training if found[case] & trained == {"3. first loss"}}
+    assert untrained == {"padding in the divisor"}
+    assert len(by_training - untrained - by_check) == 9
+    assert by_check - by_training == {
+        "the wrong matrix", "no positions", "positions along the batch", "no residual",
+    }  # fmt: skip
+    others = {"ignore_index forgotten", "a missing √d", "the wrong activation"}
+    assert bugs - by_check - by_training == others | {"a wrong square root"}
+    assert all("a plain loop" in found[case] for case in (*others, "a wrong square root"))
+    assert {case for case in bugs if "a plain loop" not in ever[case]} == {
+        "pairs out of step", "positions that start anew", "a start that is too large",
+    }  # fmt: skip
+    unaided = {case: sum(run["unaided"] for run in of[case]) / 3 for case in of}
+    assert 0.06 < unaided["no bug"] - unaided["a wrong square root"] < 0.08
+    assert all(abs(unaided["no bug"] - unaided[case]) < 0.05 for case in others)
+    assert max(unaided[case] for case in ("no positions", "positions along the batch")) < 0.05
+    enough, found_by_5 = {"4. by heart", "6. swap"}, "5. baseline"
+    like_too_little = {case for case in of if found_by_5 in found[case] and not ever[case] & enough}
+    assert like_too_little == {"layers in a list", "no bug, a tenth of the training"}

@@ -303,7 +303,7 @@ class OffByOne(Case):
         return model(source, read, target_mask=padding_mask(read) & seen)
 
 
-@bug("the mask's polarity")
+@bug("a mask of the wrong polarity")
 class Polarity(Case):
     def call(self, model: Transformer, source: Tensor, read: Tensor) -> Tensor:
         return model(source, read, target_mask=padding_mask(read) & ~causal_mask(read.shape[1]))
@@ -367,7 +367,7 @@ class WrongMatrix(Case):
     attention = ValuesAsQueries
 
 
-@bug("a wrong √d_k")
+@bug("a wrong square root")
 class WrongRoot(Case):
     attention = DividedByRootOfTwo
 
@@ -400,7 +400,7 @@ class PositionsOfRows(Case):
     positions = OfTheRow
 
 
-@bug("positions start anew at each step")
+@bug("positions that start anew")
 class Anew(Case):
     positions = AlwaysTheFirst
 
@@ -453,12 +453,12 @@ class LargeStart(Case):
     options: Mapping[str, Any] = {**meant, "embedding_std": 1.0}
 
 
-@bug("missing √d")
+@bug("a missing √d")
 class MissingRoot(Case):
     options: Mapping[str, Any] = {"scale_embeddings": False}
 
 
-@bug("another activation than was meant")
+@bug("the wrong activation")
 class Gelu(Case):
     options: Mapping[str, Any] = {"activation": "gelu"}
 
