@@ -59,7 +59,9 @@ notebooks: setup  ## runs all notebooks and stores their outputs; NAMES="01_mask
 repository: setup  ## shows the repository's address; URL=https://github.com/OWNER/NAME changes it
 	$(BIN)/python tools/repository.py $(URL)
 
-test: check book unit validate  ## all checks and tests, and every notebook run again and compared
+test: setup  ## all checks and tests, and every notebook run again and compared
+	$(MAKE) --no-print-directory -j 2 check book
+	$(MAKE) --no-print-directory unit validate
 
 check: setup  ## formatting, lint, types and spelling
 	$(BIN)/ruff format --check .
