@@ -9,6 +9,7 @@ records. Wants an idle machine, for some ten minutes.
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -80,13 +81,12 @@ def measured(size: Size, rows: int, rounds: int) -> dict[str, Any]:
     """Seconds of the median search, and how much longer it is without each change: quartiles of
     the ratios within a round.
     """
-    times = interleaved(contestants(size, rows), rounds, "cpu").seconds
+    times = interleaved(contestants(size, rows), rounds, "cpu")
     slower = {}
-    for name, without in times.items():
-        ratios = torch.tensor(without) / torch.tensor(times["all"])
-        slower[name] = ratios.quantile(torch.tensor([0.25, 0.5, 0.75])).tolist()
-    median = torch.tensor(times["all"]).median().item()
-    return {"width": size.d_model, "rows": rows, "seconds": median, "without": slower}
+    for name, without in times.seconds.items():
+        ratios = [a / b for a, b in zip(without, times.seconds["all"], strict=True)]
+        slower[name] = statistics.quantiles(ratios, n=4, method="inclusive")
+    return {"width": size.d_model, "rows": rows, "seconds": times.median("all"), "without": slower}
 
 
 def main() -> None:

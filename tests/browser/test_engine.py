@@ -16,8 +16,6 @@ from unmasked.folder import CONFIG
 from unmasked.translator import folder_of, shipped_models
 from unmasked_book import recorded
 
-DRAWS = 200
-
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
@@ -79,13 +77,13 @@ def test_sampling_draws_what_the_softmax_says_and_repeats_with_its_seed(page: Pa
     for temperature in (0.5, 1.5):
         draws = [
             engine.search("sample", [source], seed=seed, temperature=temperature, limit=1)[0][0]
-            for seed in range(DRAWS)
+            for seed in range(400)
         ]
         expected = (logits[0] / temperature).softmax(-1)
         for token in expected.topk(3).indices.tolist():
             chance = float(expected[token])
-            spread = 4 * (chance * (1 - chance) / DRAWS) ** 0.5
-            assert abs(draws.count(token) / DRAWS - chance) <= spread + 1e-3
+            spread = 4 * (chance * (1 - chance) / 400) ** 0.5
+            assert abs(draws.count(token) / 400 - chance) <= spread + 1e-3
     again = [engine.search("sample", [source], seed=7)[0] for _ in range(2)]
     assert again[0] == again[1]
 

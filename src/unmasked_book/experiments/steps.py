@@ -222,13 +222,13 @@ def computing_as(model: Transformer, kind: type[nn.Module], other: type[nn.Modul
 
 @bug("labels not shifted")
 class NotShifted(Case):
-    def pair(self, target: Tensor) -> tuple[Tensor, Tensor]:
+    def pair(self, target: Tensor) -> Pair:
         return target, target
 
 
 @bug("labels without <eos>")
 class WithoutEnd(Case):
-    def pair(self, target: Tensor) -> tuple[Tensor, Tensor]:
+    def pair(self, target: Tensor) -> Pair:
         read, labels = super().pair(target)
         return read, labels.masked_fill(labels == EOS, PADDING)
 
@@ -341,17 +341,6 @@ class ValuesAsQueries(MultiHeadAttention):
         return self.split(self.key(key)), self.split(self.query(value))
 
 
-class DividedByRootOfTwo(MultiHeadAttention):
-    def forward(self, query: Tensor, *, key: Tensor | None = None, **options: Any) -> Tensor:
-        longer = math.sqrt(self.d_model / self.n_heads / 2)
-        hook = self.query.register_forward_hook(lambda _, __, projected: projected * longer)
-        try:
-            found: Tensor = super().forward(query, key=key, **options)
-        finally:
-            hook.remove()
-        return found
-
-
 @bug("heads merged without a transpose")
 class HeadsMerged(Case):
     attention = Merged
@@ -369,7 +358,15 @@ class WrongMatrix(Case):
 
 @bug("a wrong square root")
 class WrongRoot(Case):
-    attention = DividedByRootOfTwo
+    """Longer queries, so that √2 is left of the division by √K."""
+
+    def make(self, seed: int) -> Transformer:
+        model = super().make(seed)
+        for part in model.modules():
+            if isinstance(part, MultiHeadAttention):
+                longer = math.sqrt(part.d_model / part.n_heads / 2)
+                part.query.register_forward_hook(lambda _, __, out, longer=longer: out * longer)
+        return model
 
 
 # Positions
