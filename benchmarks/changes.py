@@ -29,7 +29,7 @@ from unmasked.fast.packed import Layout
 from unmasked.training.machine import machine
 from unmasked.transformer import Transformer
 from unmasked_book.records import record
-from works import BASE, NEW_TOKENS, SMALL, ragged
+from works import BASE, NEW_TOKENS, SMALL, module_by_module, ragged
 
 STEPS = "unmasked.fast.steps"
 
@@ -56,11 +56,12 @@ WITHOUT: dict[str, tuple[str, Any]] = {
 
 
 def contestants(size: Size, rows: int) -> dict[str, Run]:
-    """The search as it is, without each of the changes, and without all of them."""
+    """The search as it is, without each of the changes, without all of them, and by modules."""
     torch.manual_seed(0)
     source = ragged(rows, 24)
     ours = Ours(size, norm="pre").eval()
-    asked = {"all": [], **{name: [name] for name in WITHOUT}, "none": [*WITHOUT]}
+    asked: dict[str, list[str]] = {"all": [], **{name: [name] for name in WITHOUT}}
+    asked["none"] = [*WITHOUT]
 
     def search(off: list[str]) -> Tensor:
         with ExitStack() as changed:
@@ -69,6 +70,7 @@ def contestants(size: Size, rows: int) -> dict[str, Run]:
             return ours.greedy(source, NEW_TOKENS)
 
     found = {name: partial(search, off) for name, off in asked.items()}
+    found["module by module"] = partial(module_by_module, found["all"])
     right = found["all"]().tolist()
     for name, run in found.items():
         different = sum(a != b for a, b in zip(run().tolist(), right, strict=True))

@@ -181,6 +181,12 @@ def beside_c(size: Size, rows: int, device: str, *, width: int = 1) -> dict[str,
     return dict(contestants)
 
 
+def module_by_module(run: Run) -> Any:
+    """The search as it is for any model: every step calls the decoder's own modules."""
+    with mock.patch.object(search, "is_plain", return_value=False):
+        return run()
+
+
 def found(model: Any, source: Tensor, width: int) -> Any:
     if width == 1:
         return model.greedy(source, NEW_TOKENS)

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from .config import BOS, EOS, PADDING
 from .errors import checked, contracts
@@ -41,7 +42,7 @@ def greedy(
     each sentence gets at most its source's length and fifty more.
     """
 
-    def likeliest(logits: Tensor, _rows: Tensor, _time: int) -> Tensor:
+    def likeliest(logits: Tensor, _rows: list[int], _time: int) -> Tensor:
         return likeliest_of(logits)
 
     return one_by_one(
@@ -91,7 +92,7 @@ def sample(
     chances = torch.rand(int(limits.max()), len(source), generator=generator).to(source.device)
     log_probs = torch.zeros_like(chances)
 
-    def by_chance(logits: Tensor, rows: Tensor, time: int) -> Tensor:
+    def by_chance(logits: Tensor, rows: list[int], time: int) -> Tensor:
         tokens = draw(logits / temperature, chances[time, rows, None], top_k, top_p)
         log_probs[time, rows] = (
             logits.float().log_softmax(-1).gather(-1, tokens[..., None])[:, 0, 0]
@@ -144,7 +145,7 @@ def beam(
         time = 0
         while True:
             time += 1
-            logits = without_padding(steps.step(tokens, parents))
+            logits = steps.step(tokens, parents)
             totals, parents, tokens = extend(totals, logits, 2 * beam_size)  # best first
             history = torch.cat([take(history, parents), tokens[:, :, None]], dim=-1)
             last = limits[rows, None]
@@ -184,7 +185,7 @@ def one_by_one(
     model: Transformer,
     source: Tensor,
     limits: Tensor,
-    choose: Callable[[Tensor, Tensor, int], Tensor],
+    choose: Callable[[Tensor, list[int], int], Tensor],
     *,
     bos: int,
     eos: int,
@@ -192,30 +193,30 @@ def one_by_one(
     drop_finished: bool = True,
 ) -> Tensor:
     """One translation of each sentence: `choose` takes logits [B, 1, V], which rows and time."""
-    limit = int(limits.max())
+    last, rows = (
+        limits.tolist(),
+        list(range(len(source))),
+    )  # `rows`: the sentences still in the batch
+    written: list[list[int]] = [[] for _ in rows]
     with evaluating(model):
-        steps = steps_of(model, source, 1, limit, use_cache=use_cache)
-        written = torch.full((len(source), limit), PADDING, device=source.device)
-        rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
+        steps = steps_of(model, source, 1, max(last), use_cache=use_cache)
         tokens = torch.full((len(source), 1), bos, device=source.device)
-        parents = torch.zeros_like(tokens)
-        going = torch.ones_like(rows, dtype=torch.bool)
-        last = limits
-        time = 0
-        while True:
-            tokens = choose(without_padding(steps.step(tokens, parents)), rows, time)
-            written[rows, time] = tokens[:, 0]
+        parents, going, time = torch.zeros_like(tokens), [True] * len(rows), 0
+        while any(going):
+            if drop_finished and worth_dropping(sum(going), len(going)):
+                kept = torch.tensor(going, device=source.device)
+                steps.keep(kept)
+                tokens, parents = tokens[kept], parents[kept]
+                rows = [row for row, goes in zip(rows, going, strict=True) if goes]
+                going = [True] * len(rows)
+            tokens = choose(steps.step(tokens, parents), rows, time)
             time += 1
-            going &= (tokens[:, 0] != eos) & (time < last)
-            n_going = int(going.sum())
-            if n_going == 0:
-                break
-            if drop_finished and worth_dropping(n_going, len(going)):
-                steps.keep(going)
-                rows, tokens, parents = rows[going], tokens[going], parents[going]
-                last, going = last[going], going[going]
-    beyond = torch.arange(limit, device=source.device) >= limits[:, None]
-    return trim(clear_after(written, eos).masked_fill(beyond, PADDING))
+            for place, (row, token) in enumerate(zip(rows, tokens[:, 0].tolist(), strict=True)):
+                if going[place]:
+                    written[row].append(token)
+                    going[place] = token != eos and time < last[row]
+    found = [torch.tensor(row, device=source.device) for row in written]
+    return pad_sequence(found, batch_first=True, padding_value=PADDING)
 
 
 def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
@@ -241,7 +242,10 @@ class Steps(Protocol):
     """A decoder that is asked for one token after the other."""
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
+        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
+
+        Padding has -inf: it fills rows, and is never generated.
+        """
 
     def keep(self, rows: Tensor) -> None:
         """Forgets the sentences that are finished."""
@@ -273,7 +277,7 @@ class Cached:
         x = self.model.decode(
             tokens.reshape(-1, 1), self.memory, source_mask=self.mask, state=self.state
         )
-        return self.model.generator(x).view(batch, width, -1)
+        return without_padding(self.model.generator(x).view(batch, width, -1))
 
     def keep(self, rows: Tensor) -> None:
         rows = rows.repeat_interleave(len(self.memory) // len(rows))
@@ -294,7 +298,7 @@ class Recomputed:
         inherited = take(self.written, parents)
         self.written = torch.cat([inherited, tokens[:, :, None]], dim=-1)  # [B, W, time]
         x = self.model.decode(self.written.flatten(0, 1), self.memory, source_mask=self.mask)
-        return self.model.generator(x[:, -1]).view(*tokens.shape, -1)
+        return without_padding(self.model.generator(x[:, -1]).view(*tokens.shape, -1))
 
     def keep(self, rows: Tensor) -> None:
         self.written = self.written[rows]
@@ -303,7 +307,6 @@ class Recomputed:
 
 
 def without_padding(logits: Tensor) -> Tensor:
-    """Logits in which padding cannot win: it fills rows, and is never generated."""
     logits[..., PADDING] = -torch.inf
     return logits
 
@@ -345,10 +348,11 @@ def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tens
 def likeliest_of(x: Tensor, block: int = 64) -> Tensor:
     """x.argmax(-1), the first of equals: the block with the highest maximum, then the place there.
 
-    Of several rows; a maximum without its place is what a processor finds ten times as fast.
+    Of several rows; a maximum without its place is what a processor finds ten times as fast. (For
+    one row `max` is faster than `argmax`.)
     """
     if x.numel() == x.shape[-1]:
-        return x.argmax(-1)
+        return x.max(-1).indices
     blocks = in_blocks(x, block)
     chosen = blocks.amax(-1).argmax(-1, keepdim=True)  # [..., 1]
     inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
@@ -394,12 +398,6 @@ def worth_dropping(n_going: int, n: int) -> bool:
     return 4 * n_going <= 3 * n
 
 
-def clear_after(tokens: Tensor, eos: int) -> Tensor:
-    """Padding from the first EOS on (it stays itself). [B, T] → [B, T]."""
-    ended = tokens == eos
-    return tokens.masked_fill(ended.cumsum(-1) > ended.long(), PADDING)
-
-
 def trim(tokens: Tensor) -> Tensor:
     """Without the last columns in which nobody has a token."""
     used = (tokens != PADDING).flatten(0, -2).any(0).nonzero()
@@ -423,7 +421,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             training = [module for module in model.modules() if module.training]
         EVALUATED[model] = many + 1, training
     try:
-        model.eval()
+        if training:
+            model.eval()
         with torch.inference_mode():
             yield
     finally:

@@ -8,22 +8,18 @@ for any model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..attention import KeyValueCache, MultiHeadAttention
+from ..attention import MultiHeadAttention
 from ..config import PADDING
 from ..decoder import DecoderLayer
-from ..encoder import Residual
 from ..transformer import Transformer
 from .packed import Layout, packed_encode
 from .products import Product, product
-
-merge = MultiHeadAttention.merge
 
 
 class FastSteps:
@@ -34,11 +30,11 @@ class FastSteps:
     """
 
     def __init__(self, model: Transformer, source: Tensor, width: int, steps: int) -> None:
-        self.model, self.width, self.time = model, width, 0
+        self.rows, self.width, self.time = len(source) * width, width, 0
         self.own = torch.eye(width, dtype=torch.bool, device=source.device)
         self.ancestors = source.new_zeros(len(source), width, 0, dtype=torch.bool)
         real = source != PADDING
-        layout, rows = Layout(real), len(source) * width
+        layout, rows = Layout(real), self.rows
         memory = packed_encode(model, source, layout)
         mask = None if bool(real.all()) else added(real[:, None, None], memory.dtype)
         layers: Any = model.decoder.layers
@@ -50,19 +46,30 @@ class FastSteps:
                 across = FoldedCrossAttention(module, memory, rows)
             else:
                 across = CrossAttention(module, memory, layout, mask, rows)
-            past = KeyValueCache(min(steps, 128) * width)  # memory for most sentences
+            past = Past(min(steps, 128) * width)  # memory for most sentences
             self.layers.append(StepLayer(layer, past, across, rows))
-        self.norm, self.generator = model.decoder.norm, weights(model.generator, rows=rows)
+        self.embedding, self.tokens = model.target_embedding, model.target_embedding.tokens.weight
+        positions: Any = model.target_embedding.positions
+        self.positions = positions.rows(min(steps, len(positions.table))).to(self.tokens.dtype)
+        self.norm = Norm(model.decoder.norm, pre=True)
+        self.generator = product(model.generator.weight, bias_of(model.generator), rows)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
-        x = self.model.target_embedding(tokens.reshape(-1, 1), self.time)
-        x = x.view(*tokens.shape, -1)  # [B, W, D]
+        x = self.embed(tokens.view(()) if self.rows == 1 else tokens.flatten())
         mask = self.lineage(parents)
         self.time += 1
         for layer in self.layers:
-            x = layer(x, mask)
-        return self.generator(x if self.norm is None else self.norm(x))
+            x = layer(x, tokens.shape, mask)
+        return self.generator(self.norm.enter(x)).view(*tokens.shape, -1)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """B · W vectors, [B · W, D]; where there is one row from the start, just [D]."""
+        if self.time >= len(self.positions):
+            rows = tokens.view(-1, 1)
+            return self.embedding(rows, self.time).view(*tokens.shape, -1)
+        x = F.embedding(tokens, self.tokens)
+        return torch.add(self.positions[self.time], x, alpha=self.embedding.scale)
 
     def lineage(self, parents: Tensor) -> Tensor | None:
         """Each hypothesis sees itself and its ancestors: [B, 1, W, steps · W]."""
@@ -80,36 +87,39 @@ class FastSteps:
 
 
 class StepLayer:
-    """Called with the new vectors [B, W, D]; remembers the keys and values of the old ones."""
+    """Called with the new vectors, B sentences of W; remembers the keys and values of the old."""
 
-    def __init__(self, layer: DecoderLayer, past: KeyValueCache, across: Across, rows: int) -> None:
+    def __init__(self, layer: DecoderLayer, past: Past, across: Across, rows: int) -> None:
         own, feed_forward = layer.self_attention, layer.feed_forward
         self.past, self.n_heads = past, own.n_heads
-        self.self_norm = Norm.of(layer.self_residual)
+        self.self_norm = Norm(layer.self_residual.norm, layer.self_residual.pre)
         self.query_key_value = weights(own.query, own.key, own.value, rows=rows)
         self.self_output = weights(own.output, rows=rows)
-        self.cross_norm = Norm.of(layer.cross_residual)
+        self.cross_norm = Norm(layer.cross_residual.norm, layer.cross_residual.pre)
         self.across = across
-        self.feed_forward_norm = Norm.of(layer.feed_forward_residual)
+        self.feed_forward_norm = Norm(
+            layer.feed_forward_residual.norm, layer.feed_forward_residual.pre
+        )
         self.expand = weights(feed_forward.expand, rows=rows)
         self.activation = feed_forward.activation
         self.contract = weights(feed_forward.contract, rows=rows)
 
-    def __call__(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def __call__(self, x: Tensor, shape: torch.Size, mask: Tensor | None) -> Tensor:
         y = self.query_key_value(self.self_norm.enter(x))
-        y = y.view(*x.shape[:2], 3, self.n_heads, -1)
-        q, k, v = y.permute(2, 0, 3, 1, 4).contiguous()  # each [B, H, W, K]
-        y = self.self_output(merge(attend(q, *self.past.append(k, v), mask)))
+        y = split(y, shape, 3, self.n_heads)
+        keys, values = self.past.append(y[1:])
+        y = attend(y[0], keys, values, mask)
+        y = self.self_output(merge(y, x.shape))
         x = self.self_norm.leave(x, y)
 
-        y = self.across(self.cross_norm.enter(x))
+        y = self.across(self.cross_norm.enter(x), shape)
         x = self.cross_norm.leave(x, y)
 
         y = self.contract(self.activation(self.expand(self.feed_forward_norm.enter(x))))
         return self.feed_forward_norm.leave(x, y)
 
     def keep(self, rows: Tensor) -> None:
-        self.past.select(rows)
+        self.past.keep(rows)
         self.across.keep(rows)
 
 
@@ -129,11 +139,11 @@ class CrossAttention:
             module.split(layout.unpack(part(memory))).contiguous()  # [B, H, S, K]
             for part in (module.key, module.value)
         )
-        self.split, self.mask = module.split, mask
+        self.n_heads, self.mask = module.n_heads, mask
 
-    def __call__(self, x: Tensor) -> Tensor:
-        q = self.split(self.query(x))
-        return self.output(merge(attend(q, self.keys, self.values, self.mask)))
+    def __call__(self, x: Tensor, shape: torch.Size) -> Tensor:
+        q = split(self.query(x), shape, 1, self.n_heads)[0]
+        return self.output(merge(attend(q, self.keys, self.values, self.mask), x.shape))
 
     def keep(self, rows: Tensor) -> None:
         self.keys, self.values = self.keys[rows], self.values[rows]
@@ -167,9 +177,10 @@ class FoldedCrossAttention:
         short = module.n_heads * memory.shape[1] <= 2 * module.d_model
         return layout.batch == 1 and short and memory.dtype in (torch.float32, torch.float64)
 
-    def __call__(self, x: Tensor) -> Tensor:
-        scores = self.scores(x).view(*x.shape[:2], self.n_heads, -1)  # [1, W, H, S]
-        return self.output(scores.softmax(-1).flatten(-2))
+    def __call__(self, x: Tensor, shape: torch.Size) -> Tensor:
+        scores = self.scores(x)
+        weights = scores.view(*shape, self.n_heads, -1).softmax(-1)  # [1, W, H, S]
+        return self.output(weights.view(scores.shape))
 
     def keep(self, rows: Tensor) -> None:
         """There is one sentence: as long as it goes on, nothing is to be forgotten."""
@@ -181,23 +192,64 @@ Across = CrossAttention | FoldedCrossAttention
 # --- Parts ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+class Past:
+    """Keys and values so far, all in one tensor: a step is one copy."""
+
+    def __init__(self, room: int) -> None:
+        self.room, self.length = room, 0
+        self.both = torch.empty(0)  # [2, B, H, room, K]
+
+    def append(self, new: Tensor) -> tuple[Tensor, ...]:
+        """The newest [2, B, H, W, K] → keys and values of all steps, each [B, H, length, K]."""
+        start, width = self.length, new.shape[3]
+        self.length += width
+        if start == 0:
+            self.both = new.new_empty(*new.shape[:3], max(self.room, width), new.shape[4])
+        elif self.length > self.both.shape[3]:
+            self.both = torch.cat([self.both, torch.empty_like(self.both)], dim=3)
+        self.both.narrow(3, start, width).copy_(new)
+        return self.both.narrow(3, 0, self.length).unbind()
+
+    def keep(self, rows: Tensor) -> None:
+        self.both = self.both[:, rows]
+
+
 class Norm:
     """A residual's norm: before the sublayer or after the sum."""
 
-    pre: bool
     options: tuple[Any, ...]
 
-    @classmethod
-    def of(cls, residual: Residual) -> Norm:
-        norm = residual.norm
-        return cls(residual.pre, (norm.normalized_shape, norm.weight, norm.bias, norm.eps))
+    def __init__(self, norm: nn.LayerNorm | None, pre: bool) -> None:
+        self.pre, self.options = pre and norm is not None, ()
+        if norm is not None:
+            self.options = norm.normalized_shape, norm.weight, norm.bias, norm.eps
 
     def enter(self, x: Tensor) -> Tensor:
-        return F.layer_norm(x, *self.options) if self.pre else x
+        return torch.layer_norm(x, *self.options) if self.pre else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        return x + y if self.pre else F.layer_norm(x + y, *self.options)
+        return x + y if self.pre else torch.layer_norm(x + y, *self.options)
+
+
+def split(y: Tensor, shape: torch.Size, parts: int, heads: int) -> Tensor:
+    """B · W rows (or one vector), each with H heads of several parts → [parts, B, H, W, K]."""
+    batch, width = shape
+    if width == 1:
+        return y.view(batch, parts, heads, 1, -1).transpose(0, 1)
+    return y.view(batch, width, parts, heads, -1).permute(2, 0, 3, 1, 4)
+
+
+def merge(y: Tensor, shape: torch.Size) -> Tensor:
+    """[B, H, W, K] → B · W rows, or one vector."""
+    return (y if y.shape[2] == 1 else y.transpose(1, 2)).reshape(shape)
+
+
+def bias_of(generator: nn.Linear) -> Tensor:
+    """With -inf for padding, which fills rows and is never generated."""
+    weight, bias = generator.weight, generator.bias
+    added = weight.new_zeros(len(weight)) if bias is None else bias.clone()
+    added[PADDING] = -torch.inf
+    return added
 
 
 def weights(*parts: Any, rows: int) -> Product:
@@ -214,7 +266,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Te
     """PyTorch's kernel is made for many queries. On a CPU, one for each of many sentences takes
     half the time as two products and a softmax, where keys and values lie in one block.
     """
-    if query.shape[2] > 1 or len(query) == 1 or query.device.type != "cpu":
+    if query.shape[0] == 1 or query.shape[2] > 1 or query.device.type != "cpu":
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1)
     return (scores if mask is None else scores + mask).softmax(-1) @ value

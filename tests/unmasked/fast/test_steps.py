@@ -10,6 +10,7 @@ from unmasked.fast.steps import (
     CrossAttention,
     FastSteps,
     FoldedCrossAttention,
+    Past,
     added,
     attend,
     take,
@@ -32,7 +33,36 @@ def test_the_steps_compute_what_the_decoder_computes(preset, lengths):
             tokens = torch.randint(3, 9, (len(source), 1))
             x = model.target_embedding(tokens, time)
             expected = model.generator(model.decoder(x, memory, memory_mask=mask, state=state))
-            assert difference(steps.step(tokens, torch.zeros_like(tokens)), expected) < 1e-12
+            logits = steps.step(tokens, torch.zeros_like(tokens))
+            assert difference(logits[..., 1:], expected[..., 1:]) < 1e-12
+            assert (logits[..., PADDING] == -torch.inf).all()
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, [5]])
+def test_positions_beyond_the_table_are_computed(lengths):
+    model, source = small_model(max_len=7), ragged(lengths)
+    tokens, steps = torch.randint(3, 9, (len(source), 1)), FastSteps(model, source, 1, 9)
+    found = []
+    for steps.time in range(9):
+        x = steps.embed(tokens.flatten() if len(source) > 1 else tokens.view(()))
+        assert (
+            difference(x.view(len(source), -1), model.target_embedding(tokens, steps.time)[:, 0])
+            < 1e-12
+        )
+        found.append(x)
+    assert len(steps.positions) == 7
+    assert not torch.equal(found[7], found[8])
+
+
+def test_the_past_grows_when_its_room_is_used_up():
+    past, pieces = Past(2), torch.randn(5, 2, 3, 4, 1, 6)
+    for piece in pieces:
+        keys, values = past.append(piece)
+    assert torch.equal(keys, pieces[:, 0].permute(1, 2, 0, 3, 4)[:, :, :, 0])
+    assert torch.equal(values, pieces[:, 1].permute(1, 2, 0, 3, 4)[:, :, :, 0])
+    past.keep(torch.tensor([True, False, True]))
+    kept, _ = past.append(pieces[0][:, [0, 2]])
+    assert torch.equal(kept[:, :, :5], keys[[0, 2]])
 
 
 def test_cross_attention_is_folded_for_one_short_sentence():
@@ -62,10 +92,10 @@ def test_the_cache_is_never_reordered():
     tokens = torch.full((1, 3), BOS)
     with torch.no_grad():
         stepper.step(tokens, torch.tensor([[0, 0, 0]]))
-        first = stepper.layers[0].past.read()[0].clone()
+        first = stepper.layers[0].past.both.narrow(3, 0, 3).clone()
         stepper.step(torch.tensor([[5, 6, 7]]), torch.tensor([[2, 0, 0]]))
         stepper.step(torch.tensor([[8, 9, 4]]), torch.tensor([[1, 1, 0]]))
-    assert torch.equal(stepper.layers[0].past.read()[0][:, :, :3], first)
+    assert torch.equal(stepper.layers[0].past.both.narrow(3, 0, 3), first)
     expected = [  # columns: three at the first step, three at the second, three at the third
         [1, 0, 0, 0, 1, 0, 1, 0, 0],
         [1, 0, 0, 0, 1, 0, 0, 1, 0],
