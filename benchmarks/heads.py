@@ -3,8 +3,7 @@
 Example: python benchmarks/heads.py
 
 Writes heads.json among the records: of each model, whole and without each of its heads, the
-cross-entropy and the greedy BLEU on the validation set (UNMASKED_DATA, or the network), and how
-likely as large a difference would be if the head made none (the paired bootstrap).
+cross-entropy and the greedy BLEU on the validation set (UNMASKED_DATA, or the network).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tqdm import tqdm
 
 from command import command
 from translation import pairs_of
-from unmasked.evaluation import bleu, mean_cross_entropy, paired_bootstrap
+from unmasked.evaluation import bleu, mean_cross_entropy
 from unmasked.training.machine import machine
 from unmasked.translator import Translator, load, shipped_models
 from unmasked_book.ablation import attentions, without
@@ -43,30 +42,25 @@ def every_head(name: str) -> dict[str, Any]:
     """By kind: what is lost without each head, [layers][heads]."""
     whole = load(name)
     pairs = pairs_of(whole, SPLIT)
-    references = [target for _, target in pairs]
     places = attentions(whole.model)
-    before, said = scores(whole, pairs)
+    before = scores(whole, pairs)
     rows: dict[str, list[list[dict[str, float]]]] = {}
     for kind, layer in tqdm(places, desc=name, unit="layer"):
-        row = []
-        for head in range(places[kind, layer].n_heads):
-            model = without(whole.model, heads=[(kind, layer, head)])
-            other = Translator(model, whole.source, whole.target, whole.about)
-            after, other_said = scores(other, pairs)
-            chance = paired_bootstrap(other_said, said, references).p
-            row.append({**after, "p": round(chance, 3)})
-        rows.setdefault(kind, []).append(row)
+        heads = range(places[kind, layer].n_heads)
+        each = [without(whole.model, heads=[(kind, layer, head)]) for head in heads]
+        rows.setdefault(kind, []).append([
+            scores(Translator(model, whole.source, whole.target, whole.about), pairs)
+            for model in each
+        ])  # fmt: skip
     return {"whole": before, "without": rows}
 
 
-def scores(translator: Translator, pairs: Any) -> tuple[dict[str, float], list[str]]:
+def scores(translator: Translator, pairs: Any) -> dict[str, float]:
     source, target = zip(*pairs, strict=True)
-    said = translator.translate(source)
-    found = {
+    return {
         "cross-entropy": round(mean_cross_entropy(translator.model, translator.corpus(pairs)), 4),
-        "bleu": round(bleu(said, target).score, 2),
+        "bleu": round(bleu(translator.translate(source), target).score, 2),
     }
-    return found, said
 
 
 if __name__ == "__main__":
