@@ -14,7 +14,7 @@ def test_every_change_is_recorded_alone_and_all_together():
     assert asked == [(256, 1), (256, 32), (512, 1), (512, 32)]
     assert kept["machine"]["threads"] == 1
     for each in kept["searches"]:
-        assert list(each["without"]) == ["all", *CHANGES, "none"]
+        assert list(each["without"]) == ["all", *CHANGES, "none", "module by module"]
         assert each["without"]["all"] == [1, 1, 1]
         for low, middle, high in each["without"].values():
             assert 0 < low <= middle <= high
