@@ -193,10 +193,8 @@ def one_by_one(
     drop_finished: bool = True,
 ) -> Tensor:
     """One translation of each sentence: `choose` takes logits [B, 1, V], which rows and time."""
-    last, rows = (
-        limits.tolist(),
-        list(range(len(source))),
-    )  # `rows`: the sentences still in the batch
+    last = limits.tolist()
+    rows = list(range(len(source)))  # the sentences still in the batch
     written: list[list[int]] = [[] for _ in rows]
     with evaluating(model):
         steps = steps_of(model, source, 1, max(last), use_cache=use_cache)
@@ -215,8 +213,8 @@ def one_by_one(
                 if going[place]:
                     written[row].append(token)
                     going[place] = token != eos and time < last[row]
-    found = [torch.tensor(row, device=source.device) for row in written]
-    return pad_sequence(found, batch_first=True, padding_value=PADDING)
+    found = [torch.tensor(row) for row in written]
+    return pad_sequence(found, batch_first=True, padding_value=PADDING).to(source.device)
 
 
 def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
@@ -307,6 +305,7 @@ class Recomputed:
 
 
 def without_padding(logits: Tensor) -> Tensor:
+    """Logits in which padding cannot win."""
     logits[..., PADDING] = -torch.inf
     return logits
 

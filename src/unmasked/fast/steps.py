@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from ..attention import MultiHeadAttention
 from ..config import PADDING
 from ..decoder import DecoderLayer
+from ..encoder import Residual
 from ..transformer import Transformer
 from .packed import Layout, packed_encode
 from .products import Product, product
@@ -92,14 +93,12 @@ class StepLayer:
     def __init__(self, layer: DecoderLayer, past: Past, across: Across, rows: int) -> None:
         own, feed_forward = layer.self_attention, layer.feed_forward
         self.past, self.n_heads = past, own.n_heads
-        self.self_norm = Norm(layer.self_residual.norm, layer.self_residual.pre)
+        self.self_norm = Norm.of(layer.self_residual)
         self.query_key_value = weights(own.query, own.key, own.value, rows=rows)
         self.self_output = weights(own.output, rows=rows)
-        self.cross_norm = Norm(layer.cross_residual.norm, layer.cross_residual.pre)
+        self.cross_norm = Norm.of(layer.cross_residual)
         self.across = across
-        self.feed_forward_norm = Norm(
-            layer.feed_forward_residual.norm, layer.feed_forward_residual.pre
-        )
+        self.feed_forward_norm = Norm.of(layer.feed_forward_residual)
         self.expand = weights(feed_forward.expand, rows=rows)
         self.activation = feed_forward.activation
         self.contract = weights(feed_forward.contract, rows=rows)
@@ -193,7 +192,7 @@ Across = CrossAttention | FoldedCrossAttention
 
 
 class Past:
-    """Keys and values so far, all in one tensor: a step is one copy."""
+    """Keys and values so far in one tensor: a step is one copy, in a `KeyValueCache` two."""
 
     def __init__(self, room: int) -> None:
         self.room, self.length = room, 0
@@ -223,6 +222,10 @@ class Norm:
         self.pre, self.options = pre and norm is not None, ()
         if norm is not None:
             self.options = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+
+    @classmethod
+    def of(cls, residual: Residual) -> Norm:
+        return cls(residual.norm, residual.pre)
 
     def enter(self, x: Tensor) -> Tensor:
         return torch.layer_norm(x, *self.options) if self.pre else x
