@@ -130,7 +130,7 @@ def corpus_score(name: str, written: Sequence[str], references: Sequence[str], d
 
 class Paired(NamedTuple):
     difference: float  # of the second's BLEU to the first's
-    p: float  # how often chance alone would make one as large
+    p: float  # how often chance alone would make one as large, in the same direction
 
     def __str__(self) -> str:
         return f"{self.difference:+.2f} (p = {self.p:.3f})"
@@ -139,7 +139,11 @@ class Paired(NamedTuple):
 def paired_bootstrap(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, draws: int = 1000
 ) -> Paired:
-    """The difference in BLEU of two systems on the same sentences, drawn again for both at once."""
+    """The difference in BLEU of two systems on the same sentences, drawn again for both at once.
+
+    The p is sacreBLEU's. It counts differences in the direction that was found, so it is about half
+    of a two-sided one.
+    """
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):
         check_texts(written, references)

@@ -199,5 +199,5 @@ def head_roles(roles: Mapping[str, Tensor | np.ndarray], *, title: str) -> Pictu
                 f"{role}: most {100 * array.max():.0f} in layer {layer + 1}, head {head + 1}, "
                 f"over all heads {100 * array.mean():.0f}"
             )
-        figure.suptitle(title, fontsize=10.5)
+        figure.suptitle(f"{title} (% of the weight)", fontsize=10.5, weight="bold")
     return Picture(figure, f"{title}. Per cent of a query's weight. {'; '.join(words)}.")

@@ -14,13 +14,24 @@ from typing import Any, NamedTuple
 
 import torch
 from matplotlib import rc_context
+from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from unmasked.encoder import Residual
 from unmasked.errors import check_choice
 from unmasked.loss import teacher_forcing
-from unmasked.plots.lines import bars
-from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, labels, panels
+from unmasked.plots.picture import (
+    COLOURS,
+    GREY,
+    INK,
+    MARKERS,
+    STRONG,
+    STYLE,
+    Picture,
+    dress,
+    labels,
+    panels,
+)
 from unmasked.search import evaluating
 from unmasked.transformer import Transformer
 from unmasked.translator import Translator
@@ -30,6 +41,7 @@ from .captions import CAPTIONS, caption_words, direction
 from .heads import Links, between_pieces, word_of_each
 
 Pairs = Sequence[tuple[str, str]]
+PALE = "#bcd4e8"  # a bar with another one inside
 
 
 # --- Sentences --------------------------------------------------------------------------------
@@ -135,11 +147,25 @@ def removing(hooks: Sequence[Any]) -> Iterator[None]:
 
 
 def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
-    """Bars, from the embedding up: how long the stream is, and how long each correction."""
+    """Bars, from the embedding up: how long the stream is, and in them, how long what was added."""
     found = corrections(translator, pairs, side)
-    lengths = {"the stream": [c.length for c in found], "what was added": [c.added for c in found]}
     title = f"the {side}'s stream, mean over {len(pairs)} sentences"
-    return bars(lengths, [c.name for c in found], xlabel="length", digits=0, title=title)
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 1.1 + 0.22 * len(found))
+        rows = range(len(found))
+        stream = axis.barh(rows, [c.length for c in found], 0.8, color=PALE, label="the stream")
+        axis.barh(rows, [c.added for c in found], 0.36, color=COLOURS[1], label="what was added")
+        said = [f"{c.length:.0f}, {c.added:.0f} added" for c in found]
+        axis.bar_label(stream, said, padding=4, color=GREY, fontsize=9)
+        axis.set_yticks(rows, [c.name for c in found])
+        axis.invert_yaxis()
+        axis.margins(x=0.2, y=0.02)
+        axis.set(xlabel="length", title=title)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(axis="y", length=0)
+        figure.legend(loc="outside lower center", ncols=2)
+    words = "; ".join(f"{c.name}: {text}" for c, text in zip(found, said, strict=True))
+    return Picture(figure, f"{title}. Bars of length. {words}.")
 
 
 # --- Guesses on the way up --------------------------------------------------------------------
@@ -165,7 +191,10 @@ def lens(translator: Translator, pairs: Pairs) -> tuple[Tensor, Read]:
 
 
 def lens_picture(translator: Translator, source: str, target: str) -> Picture:
-    """One sentence: each row a depth, each column a position, in it the likeliest token there."""
+    """One sentence: each row a depth, each column a position, in it the likeliest token there.
+
+    A frame says that it is the right one.
+    """
     logits, read = lens(translator, [(source, target)])
     best, tokens = logits[:, 0].softmax(-1).max(-1)
     said = [[translator.target.words[token].strip("▁") for token in row] for row in tokens]
@@ -176,16 +205,23 @@ def lens_picture(translator: Translator, source: str, target: str) -> Picture:
     depths = ["no layer", *(f"layer {i + 1}" for i in range(len(said) - 1))]
     columns = [f"{a} → {b}" for a, b in zip(inputs, wanted, strict=True)]
     with rc_context(STYLE):
-        figure, [[axis]] = panels(1, 1, 0.9 + 0.42 * len(said))
+        figure, [[axis]] = panels(1, 1, 1.0 + 0.42 * len(said))
         image = axis.imshow(best.cpu().numpy(), STRONG, vmin=0.0, vmax=1.0, aspect="auto")
         image.set_interpolation("nearest")
         for row, words in enumerate(said):
             for column, word in enumerate(words):
                 colour = "white" if best[row, column] > 0.55 else INK
                 axis.text(column, row, word, ha="center", va="center", color=colour, fontsize=8.5)
-        dress(axis, "", labels("rows", depths, len(said)), columns, x="", y="")
+                if tokens[row, column] == read.labels[0, column]:
+                    corner = (column - 0.46, row - 0.44)
+                    frame = {"fill": False, "edgecolor": COLOURS[1], "lw": 1.8}
+                    axis.add_patch(Rectangle(corner, 0.92, 0.88, **frame))
+        dress(axis, "", labels("rows", depths, len(said)), columns, x="token read → next token")
+        figure.colorbar(image, ax=axis, pad=0.02, label="probability")
+    right = (tokens == read.labels[0]).sum(-1).tolist()
     rows = "; ".join(f"after {d}: {' '.join(words)}" for d, words in zip(depths, said, strict=True))
-    return Picture(figure, f"The likeliest next token at each depth of the decoder. {rows}.")
+    words = f"The likeliest next token at each depth of the decoder. {rows}. Right, and framed: "
+    return Picture(figure, f"{words}{', '.join(map(str, right))} of {len(columns)}.")
 
 
 # --- Other weights ----------------------------------------------------------------------------
@@ -252,3 +288,26 @@ def value_lengths(translator: Translator, pairs: Pairs, kind: str, place: int) -
         there = heads[torch.arange(len(last), device=last.device), last].mean(0)
         rows.append(there / heads[real].mean(0))
     return torch.stack(rows).cpu()
+
+
+def sink_picture(weights: Tensor, lengths: Tensor) -> Picture:
+    """Each head a point: the weight it gives to a token, and how long that token's value is.
+
+    Both are [layers, H]. A layer has its own marker, and a head its number.
+    """
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 3.4)
+        for layer, (xs, ys) in enumerate(zip(lengths.tolist(), weights.tolist(), strict=True)):
+            look = {"color": COLOURS[layer % 6], "marker": MARKERS[layer % 6], "linestyle": ""}
+            axis.plot(xs, ys, label=f"layer {layer + 1}", **look)
+            for head, place in enumerate(zip(xs, ys, strict=True), 1):
+                beside = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 8.5}
+                axis.annotate(str(head), place, color=COLOURS[layer % 6], **beside)
+                words.append(f"{layer + 1}.{head}: {place[0]:.2f}, {place[1]:.2f}")
+        x, y = "length of its value / mean length", "weight on <bos>"
+        axis.set(xlabel=x, ylabel=y, xlim=(0, None), ylim=(0, None))
+        axis.margins(0.08)
+        axis.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside right center")
+    return Picture(figure, f"Points, layer.head: {x}, {y}. {'; '.join(words)}.")

@@ -1,8 +1,10 @@
 """Scores with known answers, BLEU as sacreBLEU has it, and maps that belong to the right words."""
 
 import math
+import random
 import sys
 
+import numpy as np
 import pytest
 import torch
 from sacrebleu.metrics import BLEU, CHRF
@@ -156,6 +158,30 @@ def test_the_same_draws_each_time_and_the_order_only_turns_the_sign():
     assert once == paired_bootstrap(WRITTEN * 9, BETTER * 9, WANTED * 9, draws=100)
     back = paired_bootstrap(BETTER * 9, WRITTEN * 9, WANTED * 9, draws=100)
     assert back.difference == pytest.approx(-once.difference)
+
+
+def test_the_p_of_a_paired_bootstrap_counts_one_direction():
+    dice = random.Random(0)
+
+    def spoilt(words, chance):
+        return " ".join(dice.choice("abcdef") if dice.random() < chance else word for word in words)
+
+    texts = [dice.choices("abcdef", k=12) for _ in range(40)]
+    references = [" ".join(words) for words in texts]
+    worse, better = ([spoilt(words, chance) for words in texts] for chance in (0.35, 0.31))
+    draws = [[dice.randrange(40) for _ in texts] for _ in range(400)]
+
+    def gain(chosen):
+        right = [references[i] for i in chosen]
+        first, second = (bleu([side[i] for i in chosen], right).score for side in (worse, better))
+        return second - first
+
+    found = paired_bootstrap(worse, better, references)
+    chance = np.array([gain(chosen) for chosen in draws])
+    chance -= chance.mean()
+    assert 0.02 < found.p < 0.2
+    assert abs(found.p - (chance > found.difference).mean()) < 0.03
+    assert found.p < 0.75 * (abs(chance) > found.difference).mean()
 
 
 def test_paired_systems_have_the_same_sentences():

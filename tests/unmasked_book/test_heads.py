@@ -229,6 +229,7 @@ def test_roles_of_heads_are_drawn_in_per_cent_and_the_strongest_is_named():
     assert [to_hex(text.get_color()) for text in one.texts][1] == to_hex("white")
     assert [label.get_text() for label in one.get_yticklabels()] == ["1", "2"]
     assert (one.get_ylabel(), other.get_ylabel()) == ("layer", "")
+    assert picture.figure.get_suptitle() == "encoder (% of the weight)"
     assert picture.words == (
         "encoder. Per cent of a query's weight. previous: most 92 in layer 1, head 2, over all "
         "heads 38; end: most 50 in layer 1, head 1, over all heads 27."

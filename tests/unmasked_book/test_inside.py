@@ -17,6 +17,7 @@ from unmasked_book.inside import (
     lens,
     lens_picture,
     other_weights,
+    sink_picture,
     stream_picture,
     value_lengths,
 )
@@ -78,7 +79,13 @@ def test_the_streams_picture_says_its_numbers(translator, pairs):
     picture = stream_picture(translator, pairs, "encoder")
     found = corrections(translator, pairs, "encoder")
     assert isinstance(picture, Picture)
-    assert f"4 feed-forward {found[-1].length:.0f}" in picture.words
+    last = found[-1]
+    assert f"4 feed-forward: {last.length:.0f}, {last.added:.0f} added" in picture.words
+    [axis] = picture.figure.axes
+    streams, added = axis.containers
+    assert [bar.get_width() for bar in streams] == [each.length for each in found]
+    assert [bar.get_width() for bar in added] == [each.added for each in found]
+    assert [label.get_text() for label in axis.get_yticklabels()] == [each.name for each in found]
     assert f"mean over {SOME} sentences" in picture.words
 
 
@@ -97,10 +104,15 @@ def test_the_last_guess_is_the_models_and_the_first_what_it_read(translator, pai
 
 def test_the_picture_of_guesses_names_the_last_ones(translator, pairs):
     picture = lens_picture(translator, *pairs[0])
-    logits, _ = lens(translator, pairs[:1])
+    logits, read = lens(translator, pairs[:1])
     said = [translator.target.words[i].strip("▁") for i in logits[-1, 0].argmax(-1)]
     assert f"after layer 4: {' '.join(said)}" in picture.words
     assert "after no layer: <bos> " in picture.words
+    right = (logits[:, 0].argmax(-1) == read.labels[0]).sum(-1).tolist()
+    assert right[-1] > 0
+    assert picture.words.endswith(f"{right[-1]} of {len(said)}.")
+    frames = picture.figure.axes[0].patches
+    assert len(frames) == sum(right)
 
 
 def test_the_hooks_are_gone_afterwards(translator, pairs):
@@ -170,3 +182,14 @@ def test_values_are_as_long_as_they_are(translator, pairs, kind, place):
     hook.remove()
     values = heard[0].unflatten(-1, (4, -1)).norm(dim=-1)  # [tokens, H]
     assert torch.allclose(found[1], values[place] / values.mean(0), atol=1e-4)
+
+
+def test_the_picture_of_sinks_has_a_point_for_each_head():
+    weights, lengths = torch.rand(2, 3, 4).unbind()
+    picture = sink_picture(weights, lengths)
+    [axis] = picture.figure.axes
+    for row, (line, xs, ys) in enumerate(zip(axis.lines, lengths, weights, strict=True), 1):
+        assert line.get_label() == f"layer {row}"
+        assert torch.allclose(torch.tensor(line.get_xydata()).T.float(), torch.stack([xs, ys]))
+    assert [text.get_text() for text in axis.texts] == ["1", "2", "3", "4"] * 3
+    assert f"3.4: {lengths[2, 3]:.2f}, {weights[2, 3]:.2f}." in picture.words

@@ -194,6 +194,7 @@ def attention_maps(
     predicted: Sequence[str] | None = None,
     per_row: int = 4,
     marked: Collection[tuple[int, int]] = (),
+    xlabel: str = "keys",
 ) -> Picture:
     """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
 
@@ -206,7 +207,7 @@ def attention_maps(
         pairs = zip(queries, labels("predicted", predicted, len(queries)), strict=True)
         queries, y = [f"{read} → {then}" for read, then in pairs], "token read → predicted next"
     grid = [(title, map_, queries, keys) for title, map_ in maps.items()]
-    return map_grid(grid, per_row, marked, y)
+    return map_grid(grid, per_row, marked, xlabel, y)
 
 
 def sentence_maps(
@@ -232,7 +233,8 @@ def map_grid(
     grid: list[tuple[str, Tensor, Sequence[str], Sequence[str]]],
     per_row: int,
     marked: Collection[tuple[int, int]] = (),
-    y_label: str = "queries",
+    xlabel: str = "keys",
+    ylabel: str = "queries",
 ) -> Picture:
     columns = min(per_row, len(grid))
     rows = -(-len(grid) // columns)
@@ -248,7 +250,7 @@ def map_grid(
             image.set_interpolation("nearest")
             rows_named = labels("queries", queries, len(array))
             columns_named = labels("keys", keys, array.shape[1])
-            x, y = "keys" if line is axes[-1] else "", y_label if axis is line[0] else ""
+            x, y = xlabel if line is axes[-1] else "", ylabel if axis is line[0] else ""
             dress(axis, title, rows_named, columns_named, x=x, y=y)
             if alike:  # named once, at the left and at the bottom, which leaves more for the maps
                 axis.tick_params(labelleft=axis is line[0], labelbottom=line is axes[-1])

@@ -50,26 +50,35 @@ def once(pieces: Pieces, pair: tuple[str, str]) -> Pieces:
     return done
 
 
-def clipped(answer: Callable[[Pieces, Pieces, int], Any]) -> str | None:
-    """How many n-grams are in the reference, none counted more often than it is there."""
+def corpus_bleu(answer: Callable[[list[Pieces], list[Pieces]], Any]) -> str | None:
+    """Counts are added up over the sentences, and so are the lengths."""
     dice = random.Random(1)
-    cases = [(["the"] * 7, ["the", "cat", "is", "on", "the", "mat"], 1)]
-    cases += [
-        (dice.choices("abc", k=dice.randint(3, 9)), dice.choices("abc", k=6), dice.randint(1, 3))
-        for _ in range(40)
-    ]
-    for written, reference, n in cases:
-        expected = common(written, reference, n)
-        if wrong := same_number(answer(list(written), list(reference), n), expected, 1e-9):
-            return f"{wrong} ({' '.join(written)} / {' '.join(reference)}, n = {n})"
+    for size in (1, 2, 8):
+        references = [dice.choices("abcde", k=dice.randint(6, 12)) for _ in range(size)]
+        for change in (0.0, 0.1, 0.2):
+            written = [
+                [word for word in words if dice.random() >= change] + ["a"] * dice.randint(0, 2)
+                for words in references
+            ]
+            written[0] = references[0][:5] + written[0][5:]  # at least one run of four is right
+            expected = bleu_of(written, references)
+            got = answer([list(words) for words in written], [list(words) for words in references])
+            if wrong := same_number(got, expected, 1e-6):
+                sentences = "1 sentence" if size == 1 else f"{size} sentences"
+                return f"{wrong} (for {sentences}, it should be {expected:.2f})"
     return None
 
 
-def common(written: Pieces, reference: Pieces, n: int) -> float:
-    ours, theirs = (
-        Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in (written, reference)
-    )
-    return (ours & theirs).total() / ours.total()
+def bleu_of(written: list[Pieces], references: list[Pieces]) -> float:
+    logarithm = min(0.0, 1 - sum(map(len, references)) / sum(map(len, written)))
+    for n in (1, 2, 3, 4):
+        ours, theirs = (
+            [Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in texts]
+            for texts in (written, references)
+        )
+        shared = sum((a & b).total() for a, b in zip(ours, theirs, strict=True))
+        logarithm += math.log(shared / sum(count.total() for count in ours)) / 4
+    return 100 * math.exp(logarithm)
 
 
 def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
@@ -101,5 +110,5 @@ def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
     return None
 
 
-CHECKS = (too_short, merge, clipped)
+CHECKS = (too_short, merge, corpus_bleu)
 PROJECT = learn

@@ -8,6 +8,7 @@ import pytest
 import readers
 import torch
 
+from unmasked.evaluation import bleu
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked.search import greedy
@@ -17,7 +18,7 @@ from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
 from unmasked_book.exercises.testing import copied_pairs
-from unmasked_book.exercises.translating import common, once
+from unmasked_book.exercises.translating import bleu_of, once
 from unmasked_book.experiments.statistics import difference, interval
 from unmasked_book.machines import rounded
 
@@ -83,7 +84,9 @@ RIGHT = {
     "decoding 3": lambda chances, end, limit, width: search(chances, end, limit, width),
     "translating 1": 36.79,
     "translating 2": lambda pieces, pair: once(pieces, pair),
-    "translating 3": lambda written, reference, n: common(written, reference, n),
+    "translating 3": lambda written, references: (
+        bleu(*([" ".join(words) for words in texts] for texts in (written, references))).score
+    ),
     "inside 1": 65,
     "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
     "inside 3": lambda p, q: (p - q).abs().sum(-1) / 2,
@@ -196,11 +199,18 @@ WRONG = (
             ),
         ],
         "translating 3": [
+            (lambda written, references: bleu_of(written, references) / 100, "too low"),
             (
-                lambda written, reference, n: sum(w in reference for w in written) / len(written),
-                "too high",
+                lambda written, references: (
+                    sum(
+                        bleu([" ".join(ours)], [" ".join(theirs)]).score
+                        for ours, theirs in zip(written, references, strict=True)
+                    )
+                    / len(written)
+                ),
+                "for 2 sentences",
             ),
-            (lambda written, reference, n: common(written, reference, 1), r"n = [23]\)"),
+            (lambda written, references: bleu_of(written, written), "too high"),
         ],
         "inside 1": [(85, "85 is too high")],
         "inside 2": [
