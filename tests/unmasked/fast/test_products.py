@@ -90,3 +90,13 @@ def test_one_row_on_an_intel_processor_takes_the_weights_as_they_are(monkeypatch
     multiply = product(weight, None, 1)
     assert multiply.func is torch.mv
     assert multiply.args[0] is weight
+
+
+@pytest.mark.parametrize(("shape", "stride"), [((300, 200), (1, 300)), ((200, 300), (300, 1))])
+def test_one_row_on_another_processor_is_laid_out_by_input_where_there_are_more_outputs(
+    monkeypatch, shape, stride
+):
+    monkeypatch.setattr(products, "made_by_intel", lambda: False)
+    multiply = product(torch.randn(shape), None, 1)
+    assert multiply.func is torch.mv
+    assert multiply.args[0].stride() == stride
