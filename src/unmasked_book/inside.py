@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import torch
 from matplotlib import rc_context
-from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from unmasked.encoder import Residual
 from unmasked.errors import check_choice
 from unmasked.loss import teacher_forcing
+from unmasked.plots.grids import frame
 from unmasked.plots.picture import (
     COLOURS,
     GREY,
@@ -202,7 +202,7 @@ def lens_picture(translator: Translator, source: str, target: str) -> Picture:
         [translator.target.words[token].strip("▁") for token in row[0]]
         for row in (read.inputs, read.labels)
     )
-    depths = ["no layer", *(f"layer {i + 1}" for i in range(len(said) - 1))]
+    depths = ["embedding", *(f"layer {i + 1}" for i in range(len(said) - 1))]
     columns = [f"{a} → {b}" for a, b in zip(inputs, wanted, strict=True)]
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 1.0 + 0.42 * len(said))
@@ -213,9 +213,7 @@ def lens_picture(translator: Translator, source: str, target: str) -> Picture:
                 colour = "white" if best[row, column] > 0.55 else INK
                 axis.text(column, row, word, ha="center", va="center", color=colour, fontsize=8.5)
                 if tokens[row, column] == read.labels[0, column]:
-                    corner = (column - 0.46, row - 0.44)
-                    frame = {"fill": False, "edgecolor": COLOURS[1], "lw": 1.8}
-                    axis.add_patch(Rectangle(corner, 0.92, 0.88, **frame))
+                    frame(axis, row, column)
         dress(axis, "", labels("rows", depths, len(said)), columns, x="token read → next token")
         figure.colorbar(image, ax=axis, pad=0.02, label="probability")
     right = (tokens == read.labels[0]).sum(-1).tolist()
@@ -290,6 +288,9 @@ def value_lengths(translator: Translator, pairs: Pairs, kind: str, place: int) -
     return torch.stack(rows).cpu()
 
 
+BESIDE = ((5, 4), (-11, -4), (5, -11), (-3, 6))  # where the number of a layer's head stands
+
+
 def sink_picture(weights: Tensor, lengths: Tensor) -> Picture:
     """Each head a point: the weight it gives to a token, and how long that token's value is.
 
@@ -301,11 +302,11 @@ def sink_picture(weights: Tensor, lengths: Tensor) -> Picture:
         for layer, (xs, ys) in enumerate(zip(lengths.tolist(), weights.tolist(), strict=True)):
             look = {"color": COLOURS[layer % 6], "marker": MARKERS[layer % 6], "linestyle": ""}
             axis.plot(xs, ys, label=f"layer {layer + 1}", **look)
+            beside = {"xytext": BESIDE[layer % 4], "textcoords": "offset points", "fontsize": 8.5}
             for head, place in enumerate(zip(xs, ys, strict=True), 1):
-                beside = {"xytext": (5, 4), "textcoords": "offset points", "fontsize": 8.5}
                 axis.annotate(str(head), place, color=COLOURS[layer % 6], **beside)
                 words.append(f"{layer + 1}.{head}: {place[0]:.2f}, {place[1]:.2f}")
-        x, y = "length of its value / mean length", "weight on <bos>"
+        x, y = "length of <bos>'s value / mean length of all values", "weight on <bos>"
         axis.set(xlabel=x, ylabel=y, xlim=(0, None), ylim=(0, None))
         axis.margins(0.08)
         axis.spines[["top", "right"]].set_visible(False)

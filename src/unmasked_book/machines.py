@@ -410,6 +410,10 @@ def roofline(
             roof = np.geomspace(min(lowest, *x), 2 * max(x), 200)
             limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
+            said = f"arithmetic: at most {highest:,.0f}"
+            axis.annotate(said, (roof[-1], highest), (0, 3), ha="right", va="bottom",
+                          textcoords="offset points", fontsize="small",
+                          color=COLOURS[i % 6])  # fmt: skip
             axis.plot(
                 x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name, mfc="none" if i else None
             )  # one format's points show through the other's
@@ -425,6 +429,9 @@ def roofline(
         for i, (name, (intensity, speed)) in enumerate((others or {}).items(), len(found)):
             axis.plot(intensity, speed / 1e9, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
             words.append(f"{name} is at {number(speed / 1e9)}")
+        axis.annotate(f"memory: {fetched / 1e9:.0f} GB a second", (roof[0], limit[0]), (24, 30),
+                      textcoords="offset points", fontsize="small", color=GREY)  # fmt: skip
+        axis.margins(y=0.12)
         axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
         on = finish(figure, axis, machine)
     return Picture(figure, f"Roofline: 10⁹ operations a second of products of two n × n matrices "
@@ -440,15 +447,18 @@ def measured(
     xlabel: str,
     ylabel: str,
     fitted: int = 0,
+    linear: bool = False,
+    height: float = 3.2,
     colours: Mapping[str, int] | None = None,
 ) -> Picture:
     """Points, joined; or, through the last `fitted` of them, the power of x that fits them best.
 
-    `colours` as for `plots.curves`.
+    Both axes are logarithmic; if `linear`, the upright one is not, and begins at zero. `colours` as
+    for `plots.curves`.
     """
     words = []
     with rc_context(STYLE):
-        figure, [[axis]] = panels(1, 1, 3.2)
+        figure, [[axis]] = panels(1, 1, height)
         for i, (name, values) in enumerate(lines.items()):
             if len(values) != len(x):
                 fix = "give x and each line the same length"
@@ -470,6 +480,9 @@ def measured(
             )
         axis.set(xlabel=xlabel, ylabel=ylabel)
         on = finish(figure, axis, machine)
+        if linear:
+            axis.set_yscale("linear")
+            axis.set_ylim(bottom=0)
         axis.set_xticks(x, [f"{each:,}" for each in x])
         axis.xaxis.set_minor_locator(NullLocator())
     return Picture(figure, f"{ylabel} over {xlabel}. {'; '.join(words)}. {on}")

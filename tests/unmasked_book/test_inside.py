@@ -107,7 +107,7 @@ def test_the_picture_of_guesses_names_the_last_ones(translator, pairs):
     logits, read = lens(translator, pairs[:1])
     said = [translator.target.words[i].strip("▁") for i in logits[-1, 0].argmax(-1)]
     assert f"after layer 4: {' '.join(said)}" in picture.words
-    assert "after no layer: <bos> " in picture.words
+    assert "after embedding: <bos> " in picture.words
     right = (logits[:, 0].argmax(-1) == read.labels[0]).sum(-1).tolist()
     assert right[-1] > 0
     assert picture.words.endswith(f"{right[-1]} of {len(said)}.")

@@ -45,11 +45,13 @@ def matrices(
     unit: str = "",
     height: float = 2.6,
     per_row: int = 8,
+    marked: Mapping[str, Collection[Sequence[int]]] | None = None,
 ) -> Picture:
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
     `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
     colours; else they begin at the lowest value. `unit` says what the scale beside them measures.
+    The cells of `marked`, for each title (row, column) pairs, get a frame.
     """
     arrays = {title: matrix(title, values) for title, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
@@ -73,6 +75,12 @@ def matrices(
                 f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
                 f"values from {number(least)} to {number(most)}"
             )
+            if framed := sorted((marked or {}).get(title, ())):
+                for row, column in framed:
+                    frame(axis, row, column, INK)
+                words[-1] += (
+                    f", framed {', '.join(f'{row + 1}.{column + 1}' for row, column in framed)}"
+                )
         if not numbers:
             figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
     return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
@@ -86,6 +94,11 @@ def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     low, high = float(finite.min()), float(finite.max())
     far = max(-low, high)
     return (-far, far) if signed else (low, high)
+
+
+def frame(axis: Axes, row: int, column: int, colour: str = COLOURS[1]) -> None:
+    corner = (column - 0.5, row - 0.5)
+    axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=colour, lw=1.6, zorder=3))
 
 
 def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:
@@ -255,8 +268,7 @@ def map_grid(
             if alike:  # named once, at the left and at the bottom, which leaves more for the maps
                 axis.tick_params(labelleft=axis is line[0], labelbottom=line is axes[-1])
             for query, key in marked:
-                corner = (key - 0.5, query - 0.5)
-                axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=COLOURS[1], lw=1.6))
+                frame(axis, query, key)
             strongest = ", ".join(
                 f"{query} to {keys[row.argmax()]} {row.max():.2f}"
                 for query, row in zip(queries, array, strict=True)
