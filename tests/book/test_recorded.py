@@ -28,13 +28,14 @@ def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
     earlier = [recorded(f"multi30k-en-de-{name}")["float16"] for name in ("4000", "one-way")]
     first, second = (found["test_2016_flickr"]["beam 5"] for found in earlier)
     assert max(first, second) < 41.02
-    assert f"the first two reached {first:.2f} and {second:.2f} on this test set." in text
-    assert f"and ours {scores['de-en']['greedy']:.2f}" in text
+    assert f"which reached {first:.2f}, {second:.2f} and {ours:.2f} on this test set" in text
+    assert f"ours reaches {scores['de-en']['greedy']:.2f}" in text
     recipe = runs["en-de"]["training"]["recipe"]["training"]
     backwards = round(recipe["both_ways"] * recipe["steps"]) // 2
     assert f"{backwards:,} of the {recipe['steps']:,} updates" in text
-    there, back = (f"±{runs[name]['interval']:.1f}" for name in ("en-de", "de-en"))
-    assert f"by {there} from English to German and by {back} from German to English" in text
+    there, back = (f"{runs[name]['interval']:.1f}" for name in ("en-de", "de-en"))
+    assert f"within {there} points of our score from English to German" in text
+    assert f"within {back} from German to English" in text
     assert all(run["beam"]["p"] < 0.05 for run in runs.values())
 
 
@@ -46,11 +47,24 @@ def test_what_chapter_10_says_about_the_longer_training_is_recorded():
     )
     assert recipe["training"] == other["training"]
     assert recipe["model"] == other["model"]
-    val, test = (
-        f"{after['float16'][split]['beam 5']:.2f} instead of {before['float16'][split]['beam 5']}"
-        for split in ("val", "test_2016_flickr")
-    )
-    assert f"{val} on the validation set, and {test} on the test set" in text
+    splits = "val", "test_2016_flickr"
+    val, test = (after["float16"][split]["beam 5"] for split in splits)
+    then, earlier = (before["float16"][split]["beam 5"] for split in splits)
+    assert f"The shipped model reaches {test}, an earlier one reached {earlier}" in text
+    assert f"(on the validation set, {val} and {then})" in text
+
+
+def test_what_chapter_10_says_about_reversed_batches_is_recorded():
+    text = prose("10_translating")
+    with_them, without = (recorded(f"multi30k-{name}") for name in ("en-de", "en-de-one-way"))
+    recipes = [run["training"]["recipe"] for run in (with_them, without)]
+    assert recipes[0]["model"] == recipes[1]["model"]
+    assert recipes[0]["data"] == recipes[1]["data"]
+    both, one = (recipe["training"] for recipe in recipes)
+    assert both == one | {"steps": 11500, "both_ways": 0.4}
+    in_its_direction = both["steps"] - round(both["both_ways"] * both["steps"]) // 2
+    assert f"({one['steps']:,} instead of {in_its_direction:,})" in text
+    assert f"had reached {without['float16']['val']['greedy']}" in text
 
 
 def test_what_chapter_10_says_about_lengths_is_recorded():
@@ -100,7 +114,7 @@ def test_what_chapter_10_says_about_short_trainings_is_recorded():
     few, many = (rungs[name]["parameters"] for name in ("4,000 subwords", "both directions"))
     assert 0.17 < 1 - few / many < 0.23
     whole = recorded("multi30k-en-de")
-    assert f"reaches {whole['float16']['val']['greedy']} by the same measure" in text
+    assert f"the English-to-German model reaches {whole['float16']['val']['greedy']}." in text
     recipe = whole["training"]["recipe"]["training"]
     short = rungs["trapezoid"]["set"]
     positions = short["training.steps"] * short["training.tokens"]
