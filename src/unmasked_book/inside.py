@@ -213,34 +213,41 @@ def lens_picture(translator: Translator, source: str, target: str) -> Picture:
                 colour = "white" if best[row, column] > 0.55 else INK
                 axis.text(column, row, word, ha="center", va="center", color=colour, fontsize=8.5)
                 if tokens[row, column] == read.labels[0, column]:
-                    frame(axis, row, column)
+                    frame(axis, row, column, inset=0.06)
         dress(axis, "", labels("rows", depths, len(said)), columns, x="token read → next token")
         figure.colorbar(image, ax=axis, pad=0.02, label="probability")
     right = (tokens == read.labels[0]).sum(-1).tolist()
-    rows = "; ".join(f"after {d}: {' '.join(words)}" for d, words in zip(depths, said, strict=True))
-    words = f"The likeliest next token at each depth of the decoder. {rows}. Right, and framed: "
-    return Picture(figure, f"{words}{', '.join(map(str, right))} of {len(columns)}.")
+    rows = "; ".join(f"after {d}: {' '.join(row)}" for d, row in zip(depths, said, strict=True))
+    told = f"The likeliest next token at each depth of the decoder. {rows}. Right, and framed: "
+    return Picture(figure, f"{told}{', '.join(map(str, right))} of {len(columns)}.")
 
 
 # --- Other weights ----------------------------------------------------------------------------
 
 
 @contextmanager
-def other_weights(model: Transformer, layer: int, how: str, seed: int = 0) -> Iterator[None]:
+def other_weights(
+    model: Transformer, layer: int, how: str, seed: int = 0, *, head: int | None = None
+) -> Iterator[None]:
     """Changes where one cross-attention looks, and not what it would find there.
 
     "shuffled": each query's weights on other source tokens; "even": the same weight on all. The
-    keys are changed, and the values left alone.
+    keys are changed, and the values left alone; those of all heads, or of one.
     """
     check_choice("how", how, ("shuffled", "even"))
     generator = torch.Generator().manual_seed(seed)
 
     def change(_module: nn.Module, _given: tuple[Any, ...], keys: Tensor) -> Tensor:
         if how == "even":
-            return torch.zeros_like(keys)
-        return torch.stack(
-            [row[order.to(keys.device)] for row, order in zip(keys, orders, strict=True)]
-        )
+            changed = torch.zeros_like(keys)
+        else:
+            pairs = zip(keys, orders, strict=True)
+            changed = torch.stack([row[order.to(keys.device)] for row, order in pairs])
+        if head is None:
+            return changed
+        heads = keys.unflatten(-1, (attention.n_heads, -1)).clone()
+        heads[..., head, :] = changed.view_as(heads)[..., head, :]
+        return heads.flatten(-2)
 
     orders: list[Tensor] = []
 
@@ -251,10 +258,10 @@ def other_weights(model: Transformer, layer: int, how: str, seed: int = 0) -> It
             mixed = torch.randperm(real, generator=generator)
             orders.append(torch.cat([mixed, torch.arange(real, len(row))]))
 
-    key = attentions(model)["cross", layer].key
+    attention = attentions(model)["cross", layer]
     hooks = [
         model.source_embedding.register_forward_pre_hook(measure),
-        key.register_forward_hook(change),
+        attention.key.register_forward_hook(change),
     ]
     with removing(hooks):
         yield
@@ -288,24 +295,33 @@ def value_lengths(translator: Translator, pairs: Pairs, kind: str, place: int) -
     return torch.stack(rows).cpu()
 
 
-BESIDE = ((5, 4), (-11, -4), (5, -11), (-3, 6))  # where the number of a layer's head stands
-
-
-def sink_picture(weights: Tensor, lengths: Tensor) -> Picture:
+def sink_picture(
+    weights: Tensor, lengths: Tensor, *, named: Sequence[tuple[int, int]] = ()
+) -> Picture:
     """Each head a point: the weight it gives to a token, and how long that token's value is.
 
-    Both are [layers, H]. A layer has its own marker, and a head its number.
+    Both are [layers, H]. A layer has its own marker; the `named` heads, (layer, head) from 0, have
+    their names beside them.
     """
     words = []
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 3.4)
         for layer, (xs, ys) in enumerate(zip(lengths.tolist(), weights.tolist(), strict=True)):
-            look = {"color": COLOURS[layer % 6], "marker": MARKERS[layer % 6], "linestyle": ""}
+            look: dict[str, Any] = {
+                "color": COLOURS[layer % 6],
+                "marker": MARKERS[layer % 6],
+                "linestyle": "",
+            }
             axis.plot(xs, ys, label=f"layer {layer + 1}", **look)
-            beside = {"xytext": BESIDE[layer % 4], "textcoords": "offset points", "fontsize": 8.5}
-            for head, place in enumerate(zip(xs, ys, strict=True), 1):
-                axis.annotate(str(head), place, color=COLOURS[layer % 6], **beside)
-                words.append(f"{layer + 1}.{head}: {place[0]:.2f}, {place[1]:.2f}")
+            for head, place in enumerate(zip(xs, ys, strict=True)):
+                if (layer, head) in named:
+                    beside: dict[str, Any] = {
+                        "xytext": (6, 5),
+                        "textcoords": "offset points",
+                        "fontsize": 8.5,
+                    }
+                    axis.annotate(f"head {head + 1}", place, color=COLOURS[layer % 6], **beside)
+                words.append(f"{layer + 1}.{head + 1}: {place[0]:.2f}, {place[1]:.2f}")
         x, y = "length of <bos>'s value / mean length of all values", "weight on <bos>"
         axis.set(xlabel=x, ylabel=y, xlim=(0, None), ylim=(0, None))
         axis.margins(0.08)

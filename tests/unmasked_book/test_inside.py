@@ -157,6 +157,15 @@ def test_shuffling_stays_inside_each_sentence_and_repeats_with_its_seed(translat
         assert torch.allclose(maps.sum(-1), torch.ones(()), atol=1e-4)
 
 
+@pytest.mark.parametrize("how", ["shuffled", "even"])
+def test_other_weights_of_one_head_leave_the_others_alone(translator, pairs, how):
+    [before] = maps_of_pairs(translator, pairs[:1])
+    with other_weights(translator.model, 1, how, head=2):
+        [after] = maps_of_pairs(translator, pairs[:1])
+    assert torch.allclose(before.cross[1, [0, 1, 3]], after.cross[1, [0, 1, 3]], atol=1e-6)
+    assert not torch.allclose(before.cross[1, 2], after.cross[1, 2], atol=0.05)
+
+
 def test_how_is_one_of_two(translator):
     with (
         pytest.raises(ValueError, match=r"^how: expected "),
@@ -186,10 +195,10 @@ def test_values_are_as_long_as_they_are(translator, pairs, kind, place):
 
 def test_the_picture_of_sinks_has_a_point_for_each_head():
     weights, lengths = torch.rand(2, 3, 4).unbind()
-    picture = sink_picture(weights, lengths)
+    picture = sink_picture(weights, lengths, named=[(0, 1), (2, 3)])
     [axis] = picture.figure.axes
     for row, (line, xs, ys) in enumerate(zip(axis.lines, lengths, weights, strict=True), 1):
         assert line.get_label() == f"layer {row}"
         assert torch.allclose(torch.tensor(line.get_xydata()).T.float(), torch.stack([xs, ys]))
-    assert [text.get_text() for text in axis.texts] == ["1", "2", "3", "4"] * 3
+    assert [text.get_text() for text in axis.texts] == ["head 2", "head 4"]
     assert f"3.4: {lengths[2, 3]:.2f}, {weights[2, 3]:.2f}." in picture.words

@@ -75,7 +75,7 @@ def matrices(
                 f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
                 f"values from {number(least)} to {number(most)}"
             )
-            if framed := sorted((marked or {}).get(title, ())):
+            if framed := sorted(map(tuple, (marked or {}).get(title, ()))):
                 for row, column in framed:
                     frame(axis, row, column, INK)
                 words[-1] += (
@@ -96,9 +96,11 @@ def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     return (-far, far) if signed else (low, high)
 
 
-def frame(axis: Axes, row: int, column: int, colour: str = COLOURS[1]) -> None:
-    corner = (column - 0.5, row - 0.5)
-    axis.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=colour, lw=1.6, zorder=3))
+def frame(
+    axis: Axes, row: int, column: int, colour: str = COLOURS[1], *, inset: float = 0.0
+) -> None:
+    corner, side = (column - 0.5 + inset, row - 0.5 + inset), 1 - 2 * inset
+    axis.add_patch(Rectangle(corner, side, side, fill=False, edgecolor=colour, lw=1.6, zorder=3))
 
 
 def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed: bool) -> None:

@@ -34,6 +34,15 @@ def test_a_scale_says_what_it_measures():
     assert scale.get_ylabel() == "metres"
 
 
+def test_marked_cells_of_matrices_have_a_frame():
+    values = {"one": torch.eye(2), "two": torch.zeros(2, 2)}
+    picture = plots.matrices(values, marked={"one": [(1, 0), (0, 1)]})
+    first, second = picture.figure.axes[:2]
+    assert sorted(frame.get_xy() for frame in first.patches) == [(-0.5, 0.5), (0.5, -0.5)]
+    assert not second.patches
+    assert "values from 0 to 1, framed 1.2, 2.1; two" in picture.words
+
+
 def test_matrices_continue_below_where_a_row_is_full():
     figure = plots.matrices({name: torch.eye(2) for name in "abc"}, per_row=2).figure
     places = [axis.get_subplotspec() for axis in figure.axes[:3]]
