@@ -429,7 +429,7 @@ def roofline(
         for i, (name, (intensity, speed)) in enumerate((others or {}).items(), len(found)):
             axis.plot(intensity, speed / 1e9, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
             words.append(f"{name} is at {number(speed / 1e9)}")
-        axis.annotate(f"memory: {fetched / 1e9:.0f} GB a second", (roof[0], limit[0]), (24, 30),
+        axis.annotate(f"memory: {fetched / 1e9:.0f} GB a second", (roof[0], limit[0]), (10, 34),
                       textcoords="offset points", fontsize="small", color=GREY)  # fmt: skip
         axis.margins(y=0.12)
         axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
