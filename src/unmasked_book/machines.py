@@ -410,10 +410,6 @@ def roofline(
             roof = np.geomspace(min(lowest, *x), 2 * max(x), 200)
             limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
-            said = f"arithmetic: at most {highest:,.0f}"
-            axis.annotate(said, (roof[-1], highest), (0, 3), ha="right", va="bottom",
-                          textcoords="offset points", fontsize="small",
-                          color=COLOURS[i % 6])  # fmt: skip
             axis.plot(
                 x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name, mfc="none" if i else None
             )  # one format's points show through the other's
@@ -429,9 +425,13 @@ def roofline(
         for i, (name, (intensity, speed)) in enumerate((others or {}).items(), len(found)):
             axis.plot(intensity, speed / 1e9, MARKERS[i % 6], color=COLOURS[i % 6], label=name)
             words.append(f"{name} is at {number(speed / 1e9)}")
-        axis.annotate(f"memory: {fetched / 1e9:.0f} GB a second", (roof[0], limit[0]), (10, 34),
-                      textcoords="offset points", fontsize="small", color=GREY)  # fmt: skip
-        axis.margins(y=0.12)
+        roofs = {
+            "memory": ((roof[0], limit[0]), (26, 0)),
+            "arithmetic": ((roof[-1], highest), (-60, 4)),
+        }
+        for limit_of, (place, by) in roofs.items():
+            axis.annotate(limit_of, place, by, textcoords="offset points", color=GREY)
+        axis.margins(y=0.1)
         axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
         on = finish(figure, axis, machine)
     return Picture(figure, f"Roofline: 10⁹ operations a second of products of two n × n matrices "

@@ -361,7 +361,8 @@ def test_products_stand_under_their_roof():
     assert np.allclose(half_roof[:, 1], np.minimum(half_roof[:, 0], 2))
     assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     assert legend(picture) == ["float32", "bfloat16"]
-    assert [text.get_text() for text in axis.texts] == ["n = 600", "n = 6", "n = 6"]
+    labels = ["n = 600", "n = 6", "n = 6", "memory", "arithmetic"]
+    assert [text.get_text() for text in axis.texts] == labels
     assert "float32 goes from 1 at n = 6 to 40 at n = 600, at most 40;" in picture.words
     assert picture.words.endswith(f"The slope is 1 GB a second. Measured on {ON}.")
 
