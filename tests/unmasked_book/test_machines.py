@@ -395,6 +395,14 @@ def test_a_power_is_fitted_to_the_last_points_and_named():
     )
 
 
+def test_what_was_measured_can_stand_on_a_linear_axis():
+    picture = measured({"a": [5, 6]}, [1, 2], MACHINE, **LABELS, linear=True, height=4.0)
+    [axis] = picture.figure.axes
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "linear")
+    assert axis.get_ylim()[0] == 0
+    assert picture.figure.get_figheight() == 4.0
+
+
 def test_a_line_has_the_colour_of_its_name():
     [axis] = measured({"b": [1, 2]}, [1, 2], MACHINE, **LABELS, colours={"b": 3}).figure.axes
     assert {line.get_color() for line in axis.lines} == {COLOURS[3]}

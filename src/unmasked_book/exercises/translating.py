@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from unmasked.evaluation import bleu
+
 from .compare import same_number
 
 Pieces = list[str]
@@ -61,24 +63,12 @@ def corpus_bleu(answer: Callable[[list[Pieces], list[Pieces]], Any]) -> str | No
                 for words in references
             ]
             written[0] = references[0][:5] + written[0][5:]  # at least one run of four is right
-            expected = bleu_of(written, references)
+            expected = bleu(*([*map(" ".join, texts)] for texts in (written, references))).score
             got = answer([list(words) for words in written], [list(words) for words in references])
             if wrong := same_number(got, expected, 1e-6):
                 sentences = "1 sentence" if size == 1 else f"{size} sentences"
                 return f"{wrong} (for {sentences}, it should be {expected:.2f})"
     return None
-
-
-def bleu_of(written: list[Pieces], references: list[Pieces]) -> float:
-    logarithm = min(0.0, 1 - sum(map(len, references)) / sum(map(len, written)))
-    for n in (1, 2, 3, 4):
-        ours, theirs = (
-            [Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in texts]
-            for texts in (written, references)
-        )
-        shared = sum((a & b).total() for a, b in zip(ours, theirs, strict=True))
-        logarithm += math.log(shared / sum(count.total() for count in ours)) / 4
-    return 100 * math.exp(logarithm)
 
 
 def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
 from unmasked_book.exercises.testing import copied_pairs
-from unmasked_book.exercises.translating import bleu_of, once
+from unmasked_book.exercises.translating import once
 from unmasked_book.experiments.statistics import difference, interval
 from unmasked_book.machines import rounded
 
@@ -47,6 +48,19 @@ def leak(forward, target, places):
 def stepped(begin, target):
     step = begin()
     return torch.cat([step(target[:, [t]]) for t in range(target.shape[1])], dim=1)
+
+
+def bleu_of(written, references):
+    """By hand, for sentences as lists of words."""
+    logarithm = min(0.0, 1 - sum(map(len, references)) / sum(map(len, written)))
+    for n in (1, 2, 3, 4):
+        ours, theirs = (
+            [Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in texts]
+            for texts in (written, references)
+        )
+        shared = sum((a & b).total() for a, b in zip(ours, theirs, strict=True))
+        logarithm += math.log(shared / sum(count.total() for count in ours)) / 4
+    return 100 * math.exp(logarithm)
 
 
 RIGHT = {
@@ -84,9 +98,7 @@ RIGHT = {
     "decoding 3": lambda chances, end, limit, width: search(chances, end, limit, width),
     "translating 1": 36.79,
     "translating 2": lambda pieces, pair: once(pieces, pair),
-    "translating 3": lambda written, references: (
-        bleu(*([" ".join(words) for words in texts] for texts in (written, references))).score
-    ),
+    "translating 3": bleu_of,
     "inside 1": 65,
     "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
     "inside 3": lambda p, q: (p - q).abs().sum(-1) / 2,
