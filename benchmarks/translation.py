@@ -97,8 +97,10 @@ def take_in(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, 
 def once_more(name: str) -> None:
     """What ships, scored again: the record keeps what it says about the training."""
     shipped, result = Translator.load(MODELS / name), recorded(f"multi30k-{name}")
-    result |= summary({split: score(shipped, split) for split in SPLITS})
+    scores = {split: score(shipped, split) for split in SPLITS}
+    result |= summary(scores)
     result["penalties"] = with_penalties(shipped)
+    result["by_length"] = by_length(scores["test_2016_flickr"])
     result["again"] = here()
     say(f"recorded in {record(f'multi30k-{name}', result)}")
 
@@ -179,11 +181,12 @@ def by_length(scored: dict[str, Any]) -> list[dict[str, Any]]:
     for low, high in pairwise(BUCKETS):
         chosen = [i for i, text in enumerate(scored["source"]) if low <= len(text.split()) < high]
         target = [scored["target"][i] for i in chosen]
-        found = {
-            name: round(bleu([texts[i] for i in chosen], target).score, 2)
-            for name, texts in scored["written"].items()
-        }
-        rows.append({"from": low, "to": high - 1, "sentences": len(chosen), **found})
+        row: dict[str, Any] = {"from": low, "to": high - 1, "sentences": len(chosen)}
+        for name, texts in scored["written"].items():
+            found = bleu([texts[i] for i in chosen], target, draws=1000)
+            row[name] = round(found.score, 2)
+            row[f"{name}, interval"] = round(found.interval or 0.0, 2)
+        rows.append(row)
     return rows
 
 

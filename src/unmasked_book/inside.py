@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
@@ -85,6 +84,7 @@ class Correction(NamedTuple):
     name: str
     length: float  # of the stream after it
     added: float  # the length of what it added
+    turned: float  # by how many degrees it turned the stream; the embedding: from nothing
 
 
 NAMES = {
@@ -126,15 +126,22 @@ def corrections(translator: Translator, pairs: Pairs, side: str) -> list[Correct
     read = batch_of(translator, pairs)
     parts = stream_parts(translator.model, read.source, read.inputs, side)
     real = (read.source if side == "encoder" else read.inputs) != 0
-    streams = accumulate(added for _, added in parts)
-    return [
-        Correction(name, length(stream, real), length(added, real))
-        for (name, added), stream in zip(parts, streams, strict=True)
-    ]
+    stream, found = torch.zeros_like(parts[0][1]), []
+    for name, added in parts:
+        before, stream = stream, stream + added
+        sizes = length(stream, real), length(added, real)
+        found.append(Correction(name, *sizes, angle(before, stream, real)))
+    return found
 
 
 def length(x: Tensor, real: Tensor) -> float:
     return x[real].norm(dim=-1).mean().item()
+
+
+def angle(a: Tensor, b: Tensor, real: Tensor) -> float:
+    """In degrees, as a mean over the real tokens."""
+    cosines = nn.functional.cosine_similarity(a[real], b[real], dim=-1)
+    return cosines.clamp(-1, 1).arccos().rad2deg().mean().item()
 
 
 @contextmanager
@@ -147,19 +154,22 @@ def removing(hooks: Sequence[Any]) -> Iterator[None]:
 
 
 def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
-    """Bars, from the embedding up: how long the stream is, and in them, how long what was added."""
+    """Bars, from the embedding on: how long the stream is, in them what was added; and the turn."""
     found = corrections(translator, pairs, side)
     title = f"the {side}'s stream, mean over {len(pairs)} sentences"
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 1.1 + 0.22 * len(found))
         rows = range(len(found))
-        stream = axis.barh(rows, [c.length for c in found], 0.8, color=PALE, label="the stream")
+        stream = axis.barh(
+            rows, [c.length for c in found], 0.8, color=PALE, label="the stream after it"
+        )
         axis.barh(rows, [c.added for c in found], 0.36, color=COLOURS[1], label="what was added")
-        said = [f"{c.length:.0f}, {c.added:.0f} added" for c in found]
+        said = [f"{c.length:.0f}, {c.added:.0f} added, turned {c.turned:.0f}°" for c in found]
+        said[0] = f"{found[0].length:.0f}"
         axis.bar_label(stream, said, padding=4, color=GREY, fontsize=9)
         axis.set_yticks(rows, [c.name for c in found])
         axis.invert_yaxis()
-        axis.margins(x=0.2, y=0.02)
+        axis.margins(x=0.32, y=0.02)
         axis.set(xlabel="length", title=title)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(axis="y", length=0)

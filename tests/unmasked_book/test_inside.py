@@ -1,5 +1,6 @@
 """What is measured inside a model: compared with the model itself, computed another way."""
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from unmasked.plots.picture import Picture
 from unmasked_book.ablation import attentions
 from unmasked_book.captions import CAPTIONS, caption_pairs
 from unmasked_book.inside import (
+    angle,
     batch_of,
     caption_links,
     corrections,
@@ -18,6 +20,7 @@ from unmasked_book.inside import (
     lens_picture,
     other_weights,
     sink_picture,
+    stream_parts,
     stream_picture,
     value_lengths,
 )
@@ -70,6 +73,17 @@ def test_corrections_add_up_layer_by_layer(translator, pairs):
         assert abs(after.length - before.length) <= after.added + 1e-4
 
 
+def test_the_turn_fits_the_three_lengths(translator, pairs):
+    """The law of cosines, for one token alone, where a mean is the value itself."""
+    model, read = translator.model, batch_of(translator, pairs)
+    parts = stream_parts(model, read.source[:1], read.inputs[:1], "encoder")
+    before, added = (part[0, :1] for _, part in parts[:2])
+    a, b, c = (x.norm().item() for x in (before, added, before + added))
+    expected = math.degrees(math.acos((a**2 + c**2 - b**2) / (2 * a * c)))
+    found = angle(before, before + added, torch.tensor([True]))
+    assert found == pytest.approx(expected, abs=0.01)
+
+
 def test_a_side_is_one_of_two(translator, pairs):
     with pytest.raises(ValueError, match=r"^side: expected "):
         corrections(translator, pairs, "middle")
@@ -80,7 +94,8 @@ def test_the_streams_picture_says_its_numbers(translator, pairs):
     found = corrections(translator, pairs, "encoder")
     assert isinstance(picture, Picture)
     last = found[-1]
-    assert f"4 feed-forward: {last.length:.0f}, {last.added:.0f} added" in picture.words
+    said = f"{last.length:.0f}, {last.added:.0f} added, turned {last.turned:.0f}°"
+    assert f"4 feed-forward: {said}" in picture.words
     [axis] = picture.figure.axes
     streams, added = axis.containers
     assert [bar.get_width() for bar in streams] == [each.length for each in found]

@@ -46,14 +46,17 @@ def matrices(
     height: float = 2.6,
     per_row: int = 8,
     marked: Mapping[str, Collection[Sequence[int]]] | None = None,
+    limit: float | None = None,
+    title: str = "",
 ) -> Picture:
     """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
 
     `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
     colours; else they begin at the lowest value. `unit` says what the scale beside them measures.
-    The cells of `marked`, for each title (row, column) pairs, get a frame.
+    The cells of `marked`, for each title (row, column) pairs, get a frame. Beyond a `limit`, of
+    either sign, the colours of `signed` maps stay the same. `title` stands above all of them.
     """
-    arrays = {title: matrix(title, values) for title, values in matrices.items()}
+    arrays = {name: matrix(name, values) for name, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
     words = []
     with rc_context(STYLE):
@@ -62,20 +65,21 @@ def matrices(
         places = [axis for line in axes for axis in line]
         for axis in places[len(arrays) :]:
             axis.set_visible(False)
-        for (title, array), axis in zip(arrays.items(), places, strict=False):
+        for (name, array), axis in zip(arrays.items(), places, strict=False):
             low, high = limits(array if numbers and not one_scale else everything, signed)
+            low, high = (low, high) if limit is None else (-limit, limit)
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
-            dress(axis, title, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
+            dress(axis, name, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
             if numbers:
                 write_numbers(axis, array, low, high, signed)
             least, most = limits(array, signed=False)
             words.append(
-                f"{title}: {array.shape[0]} rows by {array.shape[1]} columns, "
+                f"{name}: {array.shape[0]} rows by {array.shape[1]} columns, "
                 f"values from {number(least)} to {number(most)}"
             )
-            if framed := sorted(map(tuple, (marked or {}).get(title, ()))):
+            if framed := sorted(map(tuple, (marked or {}).get(name, ()))):
                 for row, column in framed:
                     frame(axis, row, column, INK)
                 words[-1] += (
@@ -83,7 +87,9 @@ def matrices(
                 )
         if not numbers:
             figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
-    return Picture(figure, f"Heat map{'s' * (len(words) > 1)}. {'; '.join(words)}.")
+        figure.suptitle(title)
+    kind = f"Heat map{'s' * (len(words) > 1)}"
+    return Picture(figure, f"{title or kind}. {'; '.join(words)}.")
 
 
 def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
@@ -108,6 +114,7 @@ def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed
         strength = abs(value) / (high or 1) if signed else (value - low) / ((high - low) or 1)
         colour = "white" if np.isfinite(value) and strength > 0.6 else INK
         text = f"{value:.2f}" if np.isfinite(value) else str(value).replace("inf", "∞")
+        text = text.replace("-", "−")
         axis.text(column, row, text, ha="center", va="center", color=colour, fontsize=8.5)
 
 
@@ -257,7 +264,9 @@ def map_grid(
     alike = len({(tuple(queries), tuple(keys)) for _, _, queries, keys in grid}) == 1
     with rc_context(STYLE):
         height = (5.8 if alike and rows > 1 else 7.6) / max(2, columns)
-        figure, axes = panels(rows, columns, height)
+        figure, axes = panels(rows, columns, 4.6 if len(grid) == 1 else height)
+        if len(grid) == 1:  # in the middle, with its names and its scale beside it
+            figure.set_layout_engine("compressed")
         places = [(axis, line) for line in axes for axis in line]
         for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
             array = matrix(title, weights)

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 
 from unmasked import Transformer, TransformerConfig
 from unmasked.loss import teacher_forcing
+from unmasked.translator import Translator, load
 
+from ..ablation import Head, without
+from ..captions import caption_pairs
 from ..inside import stream_parts
 from .compare import same_number, same_tensor
 
@@ -30,10 +33,18 @@ def mean_at(answer: Callable[[Tensor, int], Any]) -> str | None:
     return None
 
 
-def variation(answer: Callable[[Tensor, Tensor], Any]) -> str | None:
-    """Half the sum of the absolute differences, over the last dimension."""
-    p, q = torch.rand(2, 3, 4, 6, generator=torch.Generator().manual_seed(0)).softmax(-1)
-    return same_tensor(answer(p, q), (p - q).abs().sum(-1) / 2, "distance(p, q)")
+def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | None:
+    """So many texts are translated differently without a head."""
+    translator = load("en-de")
+    texts = [text for text, _ in caption_pairs(translator)[10:22]]
+    plain = translator.translate(texts)
+    for head in (("cross", 0, 3), ("decoder", 0, 0)):
+        smaller = without(translator.model, heads=[head])
+        other = Translator(smaller, translator.source, translator.target, translator.about)
+        changed = sum(a != b for a, b in zip(plain, other.translate(texts), strict=True))
+        if wrong := same_number(answer(translator, texts, head), changed, 0.1):
+            return f"{wrong} (twelve captions, without {head})"
+    return None
 
 
 def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | None:
@@ -74,5 +85,5 @@ def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
     return torch.stack([*made, constant])
 
 
-CHECKS = (right_angle, mean_at, variation)
+CHECKS = (right_angle, mean_at, differing)
 PROJECT = attribution

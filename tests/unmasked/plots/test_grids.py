@@ -62,7 +62,16 @@ def test_signed_matrices_have_zero_in_the_middle_and_infinity_is_written_out():
     values = torch.tensor([[-1.0, 3.0], [-torch.inf, 0.5]])
     [axis] = plots.matrices({"": values}, numbers=True, signed=True).figure.axes
     assert axis.images[0].get_clim() == (-3, 3)
-    assert [text.get_text() for text in axis.texts] == ["-1.00", "3.00", "-∞", "0.50"]
+    assert [text.get_text() for text in axis.texts] == ["−1.00", "3.00", "−∞", "0.50"]
+
+
+def test_colours_may_end_before_the_values_and_maps_may_share_a_title():
+    values = {"small": np.array([[0.0, -1.0]]), "large": np.array([[0.5, -9.0]])}
+    options = {"numbers": True, "signed": True, "limit": 2.0, "title": "changes"}
+    picture = plots.matrices(values, **options)
+    assert [axis.images[0].get_clim() for axis in picture.figure.axes] == [(-2, 2), (-2, 2)]
+    assert picture.figure.get_suptitle() == "changes"
+    assert picture.words.startswith("changes. small: ")
 
 
 @pytest.mark.parametrize("value", [0.0, math.nan])

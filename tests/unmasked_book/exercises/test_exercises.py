@@ -13,7 +13,9 @@ from unmasked.evaluation import bleu
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked.search import greedy
+from unmasked.translator import Translator
 from unmasked_book import plain
+from unmasked_book.ablation import without
 from unmasked_book.exercises import CHECKS, check_answer
 from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
@@ -63,6 +65,12 @@ def bleu_of(written, references):
     return 100 * math.exp(logarithm)
 
 
+def differing(translator, texts, head):
+    smaller = without(translator.model, heads=[head])
+    other = Translator(smaller, translator.source, translator.target, translator.about)
+    return sum(map(str.__ne__, translator.translate(texts), other.translate(texts)))
+
+
 RIGHT = {
     "masks 1": 27,
     "masks 2": lambda n, width: causal_mask(n) & causal_mask(n).T.triu(1 - width).T.triu(1 - width),
@@ -101,7 +109,7 @@ RIGHT = {
     "translating 3": bleu_of,
     "inside 1": 65,
     "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
-    "inside 3": lambda p, q: (p - q).abs().sum(-1) / 2,
+    "inside 3": differing,
     "speed 1": 0.31,
     "speed 2": lambda means, counts: (
         sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
@@ -230,8 +238,8 @@ WRONG = (
             (lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\(offset -1\)"),
         ],
         "inside 3": [
-            (lambda p, q: (p - q).abs().sum(-1), "holds"),
-            (lambda p, q: (p - q).abs().sum() / 2, "has shape"),
+            (lambda _translator, _texts, _head: 0, "0 is too low"),
+            (lambda _translator, texts, _head: len(texts), r"12 is too high.*without \("),
         ],
         "speed 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
         "speed 2": [

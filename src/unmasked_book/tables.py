@@ -1,0 +1,64 @@
+"""A table that a notebook shows as a table, and a terminal as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+LEFT, RIGHT = (f"padding: 0.25em 0.7em; text-align: {side}" for side in ("left", "right"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by their names, rows by theirs. What is in the cells is text already."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Mapping[str, Sequence[str]]
+    note: str = ""  # after the title: where and when it was measured, say
+    corner: str = ""  # the name of the names of the rows
+
+    def __post_init__(self) -> None:
+        for name, cells in self.rows.items():
+            if len(cells) != len(self.columns):
+                raise ValueError(f"{name}: {len(cells)} cells for {len(self.columns)} columns")
+
+    def _repr_html_(self) -> str:
+        looks = [LEFT, *(self.look(number) for number in range(len(self.columns)))]
+        heads = "".join(
+            f'<th scope="col" style="{look}">{escape(name)}</th>' if name else "<td></td>"
+            for look, name in zip(looks, (self.corner, *self.columns), strict=True)
+        )
+        body = "".join(
+            f'<tr><th scope="row" style="{LEFT}">{escape(name)}</th>'
+            + "".join(
+                f'<td style="{look}">{escape(cell)}</td>'
+                for look, cell in zip(looks[1:], cells, strict=True)
+            )
+            + "</tr>\n"
+            for name, cells in self.rows.items()
+        )
+        return (
+            f'<table aria-label="{escape(self.title)}">\n'
+            f'<caption style="{LEFT}">{escape(self.caption())}</caption>\n'
+            f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+        )
+
+    def look(self, column: int) -> str:
+        """Words begin at the left of their column, numbers end at its right."""
+        words = all(cells[column][:1].isalpha() for cells in self.rows.values())
+        return LEFT if words else RIGHT
+
+    def caption(self) -> str:
+        return f"{self.title}. {self.note}" if self.note else self.title
+
+    def __repr__(self) -> str:
+        lines = [(self.corner, *self.columns), *((n, *cells) for n, cells in self.rows.items())]
+        first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+        text = [
+            f"{name:{first}}"
+            + "".join(f"  {cell:>{w}}" for cell, w in zip(cells, widths, strict=True))
+            for name, *cells in lines
+        ]
+        return "\n".join(line.rstrip() for line in (self.caption(), *text))
