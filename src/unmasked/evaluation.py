@@ -141,8 +141,9 @@ def paired_bootstrap(
 ) -> Paired:
     """The difference in BLEU of two systems on the same sentences, drawn again for both at once.
 
-    The p is sacreBLEU's. It counts differences in the direction that was found, so it is about half
-    of a two-sided one.
+    The p is sacreBLEU's. It moves the absolute differences of the draws to a mean of zero and
+    counts those above the one that was found: for a clear difference about half of a two-sided p,
+    and less than that for one close to zero.
     """
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):

@@ -154,26 +154,29 @@ def removing(hooks: Sequence[Any]) -> Iterator[None]:
 
 
 def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
-    """Bars, from the embedding on: how long the stream is, in them what was added; and the turn."""
+    """Bars, from the embedding on: the stream's length and, in it, what was added; and the turn."""
     found = corrections(translator, pairs, side)
     title = f"the {side}'s stream, mean over {len(pairs)} sentences"
+    rows, turns = range(len(found)), [c.turned for c in found[1:]]
     with rc_context(STYLE):
-        figure, [[axis]] = panels(1, 1, 1.1 + 0.22 * len(found))
-        rows = range(len(found))
-        stream = axis.barh(
-            rows, [c.length for c in found], 0.8, color=PALE, label="the stream after it"
-        )
+        figure, [[axis, angles]] = panels(1, 2, 1.1 + 0.22 * len(found), wider=2.2)
+        stream = axis.barh(rows, [c.length for c in found], 0.8, color=PALE, label="the stream")
         axis.barh(rows, [c.added for c in found], 0.36, color=COLOURS[1], label="what was added")
-        said = [f"{c.length:.0f}, {c.added:.0f} added, turned {c.turned:.0f}°" for c in found]
-        said[0] = f"{found[0].length:.0f}"
+        said = [f"{c.length:.0f}, {c.added:.0f} added" for c in found]
         axis.bar_label(stream, said, padding=4, color=GREY, fontsize=9)
+        degrees = angles.barh(rows[1:], turns, 0.5, color=COLOURS[0])
+        angles.bar_label(degrees, [f"{turn:.0f}°" for turn in turns], padding=4, color=GREY)
         axis.set_yticks(rows, [c.name for c in found])
-        axis.invert_yaxis()
-        axis.margins(x=0.32, y=0.02)
+        angles.set_yticks([])
         axis.set(xlabel="length", title=title)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.tick_params(axis="y", length=0)
+        angles.set(xlabel="degrees", title="turned by")
+        for each, room in ((axis, 0.32), (angles, 0.25)):
+            each.set_ylim(len(found) - 0.4, -0.6)
+            each.margins(x=room)
+            each.spines[["top", "right"]].set_visible(False)
+            each.tick_params(axis="y", length=0)
         figure.legend(loc="outside lower center", ncols=2)
+    said[1:] = [f"{text}, turned {turn:.0f}°" for text, turn in zip(said[1:], turns, strict=True)]
     words = "; ".join(f"{c.name}: {text}" for c, text in zip(found, said, strict=True))
     return Picture(figure, f"{title}. Bars of length. {words}.")
 
@@ -224,7 +227,9 @@ def lens_picture(translator: Translator, source: str, target: str) -> Picture:
                 axis.text(column, row, word, ha="center", va="center", color=colour, fontsize=8.5)
                 if tokens[row, column] == read.labels[0, column]:
                     frame(axis, row, column, inset=0.06)
-        dress(axis, "", labels("rows", depths, len(said)), columns, x="token read → next token")
+        title = "likeliest next token after each layer"
+        rows_named = labels("rows", depths, len(said))
+        dress(axis, title, rows_named, columns, x="token read → next token")
         figure.colorbar(image, ax=axis, pad=0.02, label="probability")
     right = (tokens == read.labels[0]).sum(-1).tolist()
     rows = "; ".join(f"after {d}: {' '.join(row)}" for d, row in zip(depths, said, strict=True))
@@ -330,7 +335,12 @@ def sink_picture(
                         "textcoords": "offset points",
                         "fontsize": 8.5,
                     }
-                    axis.annotate(f"head {head + 1}", place, color=COLOURS[layer % 6], **beside)
+                    axis.annotate(
+                        f"layer {layer + 1}, head {head + 1}",
+                        place,
+                        color=COLOURS[layer % 6],
+                        **beside,
+                    )
                 words.append(f"{layer + 1}.{head + 1}: {place[0]:.2f}, {place[1]:.2f}")
         x, y = "length of <bos>'s value / mean length of all values", "weight on <bos>"
         axis.set(xlabel=x, ylabel=y, xlim=(0, None), ylim=(0, None))

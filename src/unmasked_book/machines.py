@@ -243,6 +243,29 @@ def product_of_vector(device: torch.device, n: int = 8192, rounds: int = 5) -> t
     return intensity, operations / seconds(run, device, rounds)
 
 
+def vector_products(
+    config: TransformerConfig, words: int, device: torch.device
+) -> list[tuple[Tensor, Tensor]]:
+    """The matrices of a decoding step for one source of so many words, each with a vector for it.
+
+    Cross-attention is folded, and the numbers that one input needs stand side by side, as in
+    `unmasked.fast`.
+    """
+    d, hidden, folded = config.d_model, config.d_ff, config.n_heads * words
+    layer = [(d, 3 * d), (d, d), (d, folded), (folded, d), (d, hidden), (hidden, d)]
+    shapes = layer * config.n_layers + [(d, config.target_vocab)]
+    return [
+        (torch.randn(inputs, outputs, device=device).t(), torch.randn(inputs, device=device))
+        for inputs, outputs in shapes
+    ]
+
+
+@torch.inference_mode()
+def multiply(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
+    for matrix, vector in pairs:
+        torch.mv(matrix, vector)
+
+
 def bandwidth(device: torch.device, mebibytes: int = 256, rounds: int = 5) -> float:
     """Bytes a second, fetched and stored, in c = a + b with vectors that fit in no cache."""
     a, b, c = torch.zeros(3, mebibytes * 2**20 // 12, device=device)

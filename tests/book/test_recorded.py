@@ -63,8 +63,9 @@ def test_what_chapter_10_says_about_reversed_batches_is_recorded():
     both, one = (recipe["training"] for recipe in recipes)
     assert both == one | {"steps": 11500, "both_ways": 0.4}
     in_its_direction = both["steps"] - round(both["both_ways"] * both["steps"]) // 2
-    assert f"({one['steps']:,} instead of {in_its_direction:,})" in text
-    assert f"had reached {without['float16']['val']['greedy']}" in text
+    assert in_its_direction < one["steps"]
+    assert "saw fewer batches in its own direction and still did better" in text
+    assert with_them["float16"]["val"]["greedy"] > without["float16"]["val"]["greedy"]
 
 
 def test_what_chapter_10_says_about_lengths_is_recorded():
@@ -98,8 +99,13 @@ def test_what_chapter_10_says_about_short_trainings_is_recorded():
     assert 3.5 < min(post) < max(post) < 6.5
     assert round(sum(pre) / 3) == 22
     assert 4 < min(pre[:2]) - pre[2] < 5
-    first, _, third = rungs["pre-norm"]["words"]
-    assert f"{third} words a caption instead of {first}" in text
+    rambling = rungs["pre-norm"]["words"][2]
+    others = [
+        words for name, rung in rungs.items() if name != "post-norm" for words in rung["words"]
+    ]
+    others.remove(rambling)
+    assert f"{rambling} words a caption" in text
+    assert f"between {min(others)} and {max(others)}" in text
 
     def gains(name):
         below = rungs[rungs[name]["below"]]["bleu"]
@@ -113,12 +119,10 @@ def test_what_chapter_10_says_about_short_trainings_is_recorded():
         sorted(-gain for gain in gains(name)) for name in ("4,000 subwords", "both directions")
     )
     assert f"falls by {fewer[0]:.1f} to {fewer[-1]:.1f} points" in text
-    assert 2.5 < both[0] < both[-1] < 3
+    assert f"cost {both[0]:.1f} to {both[-1]:.1f} points" in text
     few, many = (rungs[name]["parameters"] for name in ("4,000 subwords", "both directions"))
     assert 0.17 < 1 - few / many < 0.23
-    whole = recorded("multi30k-en-de")
-    assert f"the English-to-German model reaches {whole['float16']['val']['greedy']}." in text
-    recipe = whole["training"]["recipe"]["training"]
+    recipe = recorded("multi30k-en-de")["training"]["recipe"]["training"]
     short = rungs["trapezoid"]["set"]
     positions = short["training.steps"] * short["training.tokens"]
     assert 29 < recipe["steps"] * recipe["tokens"] / positions < 31.5

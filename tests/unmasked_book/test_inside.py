@@ -96,8 +96,10 @@ def test_the_streams_picture_says_its_numbers(translator, pairs):
     last = found[-1]
     said = f"{last.length:.0f}, {last.added:.0f} added, turned {last.turned:.0f}°"
     assert f"4 feed-forward: {said}" in picture.words
-    [axis] = picture.figure.axes
+    axis, angles = picture.figure.axes
     streams, added = axis.containers
+    [turns] = angles.containers
+    assert [bar.get_width() for bar in turns] == [each.turned for each in found[1:]]
     assert [bar.get_width() for bar in streams] == [each.length for each in found]
     assert [bar.get_width() for bar in added] == [each.added for each in found]
     assert [label.get_text() for label in axis.get_yticklabels()] == [each.name for each in found]
@@ -215,5 +217,5 @@ def test_the_picture_of_sinks_has_a_point_for_each_head():
     for row, (line, xs, ys) in enumerate(zip(axis.lines, lengths, weights, strict=True), 1):
         assert line.get_label() == f"layer {row}"
         assert torch.allclose(torch.tensor(line.get_xydata()).T.float(), torch.stack([xs, ys]))
-    assert [text.get_text() for text in axis.texts] == ["head 2", "head 4"]
+    assert [text.get_text() for text in axis.texts] == ["layer 1, head 2", "layer 3, head 4"]
     assert f"3.4: {lengths[2, 3]:.2f}, {weights[2, 3]:.2f}." in picture.words

@@ -151,6 +151,19 @@ def test_what_a_step_keeps_is_counted_to_a_few_per_cent(norm, changes):
     assert counted["logits"] == 16 * 20 * 700
 
 
+def test_the_products_of_a_decoding_step_are_those_it_makes():
+    sizes = {"n_heads": 4, "n_layers": 2, "d_ff": 96, "dropout": 0.0, "norm": "pre"}
+    config = TransformerConfig(source_vocab=40, target_vocab=30, d_model=32, **sizes)
+    pairs = machines.vector_products(config, 8, torch.device("cpu"))
+    made = calls(lambda: machines.multiply(pairs))
+    step = calls(decoding_step(config, 1, torch.device("cpu")))
+    assert made["mv"] == len(pairs) == sum(step[name] for name in ("mv", "addmv", "mm", "addmm"))
+    assert sum(matrix.numel() for matrix, _ in pairs) == (
+        2 * (4 * 32**2 + 2 * 4 * 8 * 32 + 2 * 32 * 96) + 32 * 30
+    )
+    assert all(matrix.stride()[0] == 1 for matrix, _ in pairs)  # one input's numbers together
+
+
 # --- Floating-point formats -------------------------------------------------------------------
 
 

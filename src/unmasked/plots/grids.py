@@ -81,13 +81,13 @@ def matrices(
             )
             if framed := sorted(map(tuple, (marked or {}).get(name, ()))):
                 for row, column in framed:
-                    frame(axis, row, column, INK)
+                    frame(axis, row, column, INK, inset=0.05)
                 words[-1] += (
                     f", framed {', '.join(f'{row + 1}.{column + 1}' for row, column in framed)}"
                 )
         if not numbers:
             figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
-        figure.suptitle(title)
+        figure.suptitle(title, fontsize="medium", fontweight="bold")
     kind = f"Heat map{'s' * (len(words) > 1)}"
     return Picture(figure, f"{title or kind}. {'; '.join(words)}.")
 
