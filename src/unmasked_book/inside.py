@@ -343,6 +343,7 @@ def sink_picture(
                     )
                 words.append(f"{layer + 1}.{head + 1}: {place[0]:.2f}, {place[1]:.2f}")
         x, y = "length of <bos>'s value / mean length of all values", "weight on <bos>"
+        axis.axvline(1, color=GREY, lw=1, linestyle=":")
         axis.set(xlabel=x, ylabel=y, xlim=(0, None), ylim=(0, None))
         axis.margins(0.08)
         axis.spines[["top", "right"]].set_visible(False)

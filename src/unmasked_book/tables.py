@@ -9,6 +9,9 @@ from html import escape
 LEFT, RIGHT = (f"padding: 0.25em 0.7em; text-align: {side}" for side in ("left", "right"))
 
 
+SHORT = 36  # letters of a row's name that stay on one line
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns by their names, rows by theirs. What is in the cells is text already."""
@@ -31,7 +34,7 @@ class Table:
             for look, name in zip(looks, (self.corner, *self.columns), strict=True)
         )
         body = "".join(
-            f'<tr><th scope="row" style="{LEFT}">{escape(name)}</th>'
+            f'<tr><th scope="row" style="{row_look(name)}">{escape(name)}</th>'
             + "".join(
                 f'<td style="{look}">{escape(cell)}</td>'
                 for look, cell in zip(looks[1:], cells, strict=True)
@@ -62,3 +65,7 @@ class Table:
             for name, *cells in lines
         ]
         return "\n".join(line.rstrip() for line in (self.caption(), *text))
+
+
+def row_look(name: str) -> str:
+    return f"{LEFT}; white-space: nowrap" if len(name) <= SHORT else LEFT

@@ -214,7 +214,9 @@ def test_the_picture_of_sinks_has_a_point_for_each_head():
     weights, lengths = torch.rand(2, 3, 4).unbind()
     picture = sink_picture(weights, lengths, named=[(0, 1), (2, 3)])
     [axis] = picture.figure.axes
-    for row, (line, xs, ys) in enumerate(zip(axis.lines, lengths, weights, strict=True), 1):
+    *lines, mean = axis.lines
+    assert set(mean.get_xdata()) == {1}
+    for row, (line, xs, ys) in enumerate(zip(lines, lengths, weights, strict=True), 1):
         assert line.get_label() == f"layer {row}"
         assert torch.allclose(torch.tensor(line.get_xydata()).T.float(), torch.stack([xs, ys]))
     assert [text.get_text() for text in axis.texts] == ["layer 1, head 2", "layer 3, head 4"]
