@@ -87,7 +87,7 @@ def take_in(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, 
         **summary(again),
         "penalties": penalties,
         "surprise": {split: cross_entropy(shipped, split) for split in ("train", *SPLITS)},
-        "by_length": by_length(again["test_2016_flickr"]),
+        "by_length": by_length(again["test_2016_flickr"], shipped),
         "atlas": heads(shipped),
     }
     say(f"recorded in {record(f'multi30k-{name}', result)}; the model is in {kept}")
@@ -100,7 +100,7 @@ def once_more(name: str) -> None:
     scores = {split: score(shipped, split) for split in SPLITS}
     result |= summary(scores)
     result["penalties"] = with_penalties(shipped)
-    result["by_length"] = by_length(scores["test_2016_flickr"])
+    result["by_length"] = by_length(scores["test_2016_flickr"], shipped)
     result["again"] = here()
     say(f"recorded in {record(f'multi30k-{name}', result)}")
 
@@ -176,18 +176,26 @@ def cross_entropy(translator: Translator, split: str) -> float:
     return round(mean_cross_entropy(translator.model, translator.corpus(pairs)), 3)
 
 
-def by_length(scored: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = []
+def by_length(scored: dict[str, Any], translator: Translator) -> list[dict[str, Any]]:
+    """Scores by the words of the source, with their intervals and lengths beside the references."""
+    rows, trained = [], [len(text.split()) for text, _ in pairs_of(translator, "train")]
     for low, high in pairwise(BUCKETS):
         chosen = [i for i, text in enumerate(scored["source"]) if low <= len(text.split()) < high]
         target = [scored["target"][i] for i in chosen]
         row: dict[str, Any] = {"from": low, "to": high - 1, "sentences": len(chosen)}
+        row["of training"] = round(sum(low <= n < high for n in trained) / len(trained), 4)
         for name, texts in scored["written"].items():
-            found = bleu([texts[i] for i in chosen], target, draws=1000)
+            written = [texts[i] for i in chosen]
+            found = bleu(written, target, draws=1000)
             row[name] = round(found.score, 2)
             row[f"{name}, interval"] = round(found.interval or 0.0, 2)
+            row[f"{name}, length"] = round(words(written) / words(target), 3)
         rows.append(row)
     return rows
+
+
+def words(texts: Sequence[str]) -> int:
+    return sum(len(text.split()) for text in texts)
 
 
 def heads(translator: Translator) -> dict[str, Any]:
