@@ -1,6 +1,7 @@
 """Numbers in the prose that come from recorded runs are the recorded ones."""
 
 import json
+import math
 
 from pages import ROOT, prose
 
@@ -84,6 +85,12 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
     spreads = [rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5")]
     assert f"lie within {min(spreads):.1f} points of it" in text
     assert max(spreads) < 5  # and so the drop is larger
+    assert f"{rows[-1]['of training']:.0%} of the pairs" in text
+    lengths = [[row[f"{how}, length"] for row in rows] for how in ("greedy", "beam 5")]
+    assert all(f"{each[-1] + 1e-9:.0%} of the references' words" in text for each in lengths)
+    assert f"have at least {min(min(each[:-1]) for each in lengths):.0%}" in text
+    brevity = math.exp(1 - 1 / rows[-1]["beam 5, length"])  # near enough: words, not tokens
+    assert 1.5 < rows[-1]["beam 5"] / brevity - rows[-1]["beam 5"] < 2.5
 
 
 def test_what_chapter_10_says_about_short_trainings_is_recorded():
