@@ -170,9 +170,10 @@ def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
         angles.set_yticks([])
         axis.set(xlabel="length", title=title)
         angles.set(xlabel="degrees", title="turned by")
-        for each, room in ((axis, 0.32), (angles, 0.25)):
+        axis.margins(x=0.32)
+        angles.set_xlim(0, 36)  # the same in all figures
+        for each in (axis, angles):
             each.set_ylim(len(found) - 0.4, -0.6)
-            each.margins(x=room)
             each.spines[["top", "right"]].set_visible(False)
             each.tick_params(axis="y", length=0)
         figure.legend(loc="outside lower center", ncols=2)

@@ -43,8 +43,8 @@ class Table:
             for name, cells in self.rows.items()
         )
         return (
-            f'<table aria-label="{escape(self.title)}">\n'
-            f'<caption style="{LEFT}">{escape(self.caption())}</caption>\n'
+            f'<table class="dataframe" aria-label="{escape(self.title)}">\n'
+            f'<caption style="{LEFT}; color: inherit">{escape(self.caption())}</caption>\n'
             f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
         )
 
