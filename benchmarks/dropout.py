@@ -5,10 +5,10 @@ Example: python benchmarks/dropout.py --folder runs/dropout --processes 2
 Rules, written before the runs: everything is as in the recipe of the shipped model, but without
 reversed batches, and in 3,000 updates, of which 300 are for warm-up. Dropout is 0.1 or 0.3, each
 with the same seeds. Recorded are the cross-entropy on the validation set after every 100 updates,
-that on the first 2,000 training
-sentences at the end (both without smoothing and dropout), and BLEU of greedy search
-on the validation set, with a paired bootstrap. The last weights count, not the best ones. The test
-set is not looked at. A run whose folder has a model is not trained again. Every run has one thread.
+that on the first 2,000 training sentences at the end (both without smoothing and dropout), and BLEU
+of greedy search on the validation set, with a paired bootstrap. The last weights count, not the
+best ones. The test set is not looked at. A run whose folder has a model is not trained again. Every
+training has one thread.
 """
 
 from __future__ import annotations

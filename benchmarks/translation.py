@@ -188,7 +188,8 @@ def by_length(scored: dict[str, Any], translator: Translator) -> list[dict[str, 
             written = [texts[i] for i in chosen]
             found = bleu(written, target, draws=1000)
             row[name] = round(found.score, 2)
-            row[f"{name}, interval"] = round(found.interval or 0.0, 2)
+            assert found.interval is not None
+            row[f"{name}, interval"] = round(found.interval, 2)
             row[f"{name}, length"] = round(words(written) / words(target), 3)
         rows.append(row)
     return rows

@@ -84,7 +84,7 @@ class Correction(NamedTuple):
     name: str
     length: float  # of the stream after it
     added: float  # the length of what it added
-    turned: float  # by how many degrees it turned the stream; the embedding: from nothing
+    turned: float  # by how many degrees it turned the stream; 0 for the embedding
 
 
 NAMES = {
@@ -126,11 +126,12 @@ def corrections(translator: Translator, pairs: Pairs, side: str) -> list[Correct
     read = batch_of(translator, pairs)
     parts = stream_parts(translator.model, read.source, read.inputs, side)
     real = (read.source if side == "encoder" else read.inputs) != 0
-    stream, found = torch.zeros_like(parts[0][1]), []
+    stream = torch.zeros_like(parts[0][1])
+    found: list[Correction] = []
     for name, added in parts:
         before, stream = stream, stream + added
-        sizes = length(stream, real), length(added, real)
-        found.append(Correction(name, *sizes, angle(before, stream, real)))
+        turned = angle(before, stream, real) if found else 0.0
+        found.append(Correction(name, length(stream, real), length(added, real), turned))
     return found
 
 
@@ -171,7 +172,7 @@ def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
         axis.set(xlabel="length", title=title)
         angles.set(xlabel="degrees", title="turned by")
         axis.margins(x=0.32)
-        angles.set_xlim(0, 36)  # the same in all figures
+        angles.set_xlim(0, max(36, 1.25 * max(turns)))  # the same for both sides of our models
         for each in (axis, angles):
             each.set_ylim(len(found) - 0.4, -0.6)
             each.spines[["top", "right"]].set_visible(False)
@@ -179,7 +180,7 @@ def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
         figure.legend(loc="outside lower center", ncols=2)
     said[1:] = [f"{text}, turned {turn:.0f}°" for text, turn in zip(said[1:], turns, strict=True)]
     words = "; ".join(f"{c.name}: {text}" for c, text in zip(found, said, strict=True))
-    return Picture(figure, f"{title}. Bars of length. {words}.")
+    return Picture(figure, f"{title}. Bars of length, and of the angle turned. {words}.")
 
 
 # --- Guesses on the way up --------------------------------------------------------------------
@@ -349,4 +350,6 @@ def sink_picture(
         axis.margins(0.08)
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside right center")
-    return Picture(figure, f"Points, layer.head: {x}, {y}. {'; '.join(words)}.")
+    return Picture(
+        figure, f"Points, layer.head: {x}, {y}; a line at the mean, 1. {'; '.join(words)}."
+    )

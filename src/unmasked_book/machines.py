@@ -27,6 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from unmasked.config import BOS, TransformerConfig
 from unmasked.data.corpus import Corpus
 from unmasked.errors import check_at_least, invalid
+from unmasked.fast.products import product
 from unmasked.fast.steps import FastSteps
 from unmasked.plots.picture import (
     COLOURS,
@@ -243,27 +244,31 @@ def product_of_vector(device: torch.device, n: int = 8192, rounds: int = 5) -> t
     return intensity, operations / seconds(run, device, rounds)
 
 
-def vector_products(
-    config: TransformerConfig, words: int, device: torch.device
-) -> list[tuple[Tensor, Tensor]]:
-    """The matrices of a decoding step for one source of so many words, each with a vector for it.
+def step_matrices(config: TransformerConfig, words: int) -> list[tuple[int, int]]:
+    """(outputs, inputs) of the matrices of a decoding step, for one source of so many words.
 
-    Cross-attention is folded, and the numbers that one input needs stand side by side, as in
-    `unmasked.fast`.
+    Cross-attention is folded, as in `unmasked.fast`.
     """
     d, hidden, folded = config.d_model, config.d_ff, config.n_heads * words
-    layer = [(d, 3 * d), (d, d), (d, folded), (folded, d), (d, hidden), (hidden, d)]
-    shapes = layer * config.n_layers + [(d, config.target_vocab)]
-    return [
-        (torch.randn(inputs, outputs, device=device).t(), torch.randn(inputs, device=device))
-        for inputs, outputs in shapes
+    layer = [(3 * d, d), (d, d), (folded, d), (d, folded), (hidden, d), (d, hidden)]
+    return layer * config.decoder_layers + [(config.target_vocab, d)]
+
+
+def step_products(
+    config: TransformerConfig, words: int, device: torch.device
+) -> Callable[[], None]:
+    """The products of such a step, with nothing between them, in the layouts of `unmasked.fast`."""
+    works = [
+        (product(torch.randn(shape, device=device), None, 1), torch.randn(shape[1], device=device))
+        for shape in step_matrices(config, words)
     ]
 
+    @torch.inference_mode()
+    def run() -> None:
+        for multiply, vector in works:
+            multiply(vector)
 
-@torch.inference_mode()
-def multiply(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
-    for matrix, vector in pairs:
-        torch.mv(matrix, vector)
+    return run
 
 
 def bandwidth(device: torch.device, mebibytes: int = 256, rounds: int = 5) -> float:

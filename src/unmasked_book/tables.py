@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from html import escape
 
 LEFT, RIGHT = (f"padding: 0.25em 0.7em; text-align: {side}" for side in ("left", "right"))
-
-
 SHORT = 36  # letters of a row's name that stay on one line
 
 
@@ -59,9 +57,13 @@ class Table:
     def __repr__(self) -> str:
         lines = [(self.corner, *self.columns), *((n, *cells) for n, cells in self.rows.items())]
         first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+        sides = ["<" if self.look(i) == LEFT else ">" for i in range(len(widths))]
         text = [
             f"{name:{first}}"
-            + "".join(f"  {cell:>{w}}" for cell, w in zip(cells, widths, strict=True))
+            + "".join(
+                f"  {cell:{side}{width}}"
+                for cell, side, width in zip(cells, sides, widths, strict=True)
+            )
             for name, *cells in lines
         ]
         return "\n".join(line.rstrip() for line in (self.caption(), *text))

@@ -135,6 +135,7 @@ def test_it_is_stored_as_the_tool_stores_it(name):
 @CHAPTERS
 def test_markdown_is_portable(name):
     """Colab, Jupyter and GitHub know no directives, roles, labels or colon fences."""
+    assert "@@" not in markdown(name)  # what was still to be filled in
     for cell in notebook(name).cells:
         if cell.cell_type != "markdown":
             continue

@@ -271,7 +271,7 @@ def test_the_numbers_of_the_shipped_models_are_those_on_the_page(name):
         float(alpha): score for alpha, score in recorded(f"multi30k-{name}")["penalties"].items()
     }
     assert penalties[training["length_penalty"]] == max(penalties.values())
-    assert 0 < max(penalties.values()) - penalties[0.6] < 0.505
+    assert 0 < round(max(penalties.values()) - penalties[0.6], 2) <= 0.5
     said = {
         "subwords for each direction": recipe["data"]["vocabulary"],
         "for the models that we ship. →\u00a0[10": recipe["training"]["tokens"],

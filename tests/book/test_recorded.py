@@ -65,7 +65,7 @@ def test_what_chapter_10_says_about_reversed_batches_is_recorded():
     assert both == one | {"steps": 11500, "both_ways": 0.4}
     in_its_direction = both["steps"] - round(both["both_ways"] * both["steps"]) // 2
     assert in_its_direction < one["steps"]
-    assert "saw fewer batches in its own direction and still did better" in text
+    assert "saw fewer in its own direction and still did better" in text
     assert with_them["float16"]["val"]["greedy"] > without["float16"]["val"]["greedy"]
 
 
@@ -77,17 +77,17 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
         best = max(penalties.values())
         assert penalties[run["training"]["length_penalty"]] == best
         assert penalties[max(penalties)] < best  # the maximum is inside
-        assert best - penalties[0.6] < 0.505
+        assert round(best - penalties[0.6], 2) <= 0.5
     rows = recorded("multi30k-de-en")["by_length"]
     assert f"only {rows[-1]['sentences']} of them" in text
     others = [row["beam 5"] for row in rows[:-1]]
     assert 10 < min(others) - rows[-1]["beam 5"] < max(others) - rows[-1]["beam 5"] < 15
     spreads = [rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5")]
-    assert f"lie within {min(spreads):.1f} points of it" in text
+    assert f"lie within {max(spreads):.1f} points of it" in text
     assert max(spreads) < 5  # and so the drop is larger
     assert f"{rows[-1]['of training']:.0%} of the pairs" in text
     lengths = [[row[f"{how}, length"] for row in rows] for how in ("greedy", "beam 5")]
-    assert all(f"{each[-1] + 1e-9:.0%} of the references' words" in text for each in lengths)
+    assert all(f"{each[-1]:.0%} of the references' words" in text for each in lengths)
     assert f"have at least {min(min(each[:-1]) for each in lengths):.0%}" in text
     brevity = math.exp(1 - 1 / rows[-1]["beam 5, length"])  # near enough: words, not tokens
     assert 1.5 < rows[-1]["beam 5"] / brevity - rows[-1]["beam 5"] < 2.5

@@ -84,6 +84,15 @@ def test_the_turn_fits_the_three_lengths(translator, pairs):
     assert found == pytest.approx(expected, abs=0.01)
 
 
+def test_a_correction_turns_the_stream_from_before_it_to_after_it(translator, pairs):
+    model, read = translator.model, batch_of(translator, pairs)
+    parts = [part for _, part in stream_parts(model, read.source, read.inputs, "encoder")]
+    before, after, real = parts[0], parts[0] + parts[1], read.source != 0
+    embedding, first, *_ = corrections(translator, pairs, "encoder")
+    assert embedding.turned == 0.0
+    assert first.turned == pytest.approx(angle(before, after, real), abs=0.01)
+
+
 def test_a_side_is_one_of_two(translator, pairs):
     with pytest.raises(ValueError, match=r"^side: expected "):
         corrections(translator, pairs, "middle")
@@ -100,6 +109,8 @@ def test_the_streams_picture_says_its_numbers(translator, pairs):
     streams, added = axis.containers
     [turns] = angles.containers
     assert [bar.get_width() for bar in turns] == [each.turned for each in found[1:]]
+    assert [text.get_text() for text in angles.texts] == [f"{c.turned:.0f}°" for c in found[1:]]
+    assert axis.get_subplotspec().get_gridspec().get_width_ratios() == [2.2, 1.0]
     assert [bar.get_width() for bar in streams] == [each.length for each in found]
     assert [bar.get_width() for bar in added] == [each.added for each in found]
     assert [label.get_text() for label in axis.get_yticklabels()] == [each.name for each in found]

@@ -1,6 +1,7 @@
 """What is counted is what PyTorch counts; what is timed and drawn is what is said."""
 
 import itertools
+import math
 import os
 import time
 
@@ -151,17 +152,18 @@ def test_what_a_step_keeps_is_counted_to_a_few_per_cent(norm, changes):
     assert counted["logits"] == 16 * 20 * 700
 
 
-def test_the_products_of_a_decoding_step_are_those_it_makes():
-    sizes = {"n_heads": 4, "n_layers": 2, "d_ff": 96, "dropout": 0.0, "norm": "pre"}
+@pytest.mark.parametrize("layers", [(2, 2), (3, 1)])
+def test_the_products_of_a_decoding_step_are_those_it_makes(layers):
+    sizes = {"n_heads": 4, "d_ff": 96, "dropout": 0.0, "norm": "pre"}
+    sizes |= dict(zip(("n_layers", "n_decoder_layers"), layers, strict=True))
     config = TransformerConfig(source_vocab=40, target_vocab=30, d_model=32, **sizes)
-    pairs = machines.vector_products(config, 8, torch.device("cpu"))
-    made = calls(lambda: machines.multiply(pairs))
+    shapes = machines.step_matrices(config, 8)
+    made = calls(machines.step_products(config, 8, torch.device("cpu")))
     step = calls(decoding_step(config, 1, torch.device("cpu")))
-    assert made["mv"] == len(pairs) == sum(step[name] for name in ("mv", "addmv", "mm", "addmm"))
-    assert sum(matrix.numel() for matrix, _ in pairs) == (
-        2 * (4 * 32**2 + 2 * 4 * 8 * 32 + 2 * 32 * 96) + 32 * 30
-    )
-    assert all(matrix.stride()[0] == 1 for matrix, _ in pairs)  # one input's numbers together
+    products = "mv", "addmv", "mm", "addmm"
+    assert sum(made[name] for name in products) == len(shapes) == sum(step[n] for n in products)
+    one_layer = 4 * 32**2 + 2 * 4 * 8 * 32 + 2 * 32 * 96
+    assert sum(map(math.prod, shapes)) == layers[1] * one_layer + 32 * 30
 
 
 # --- Floating-point formats -------------------------------------------------------------------

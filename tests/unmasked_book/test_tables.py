@@ -31,6 +31,17 @@ def test_words_begin_at_the_left_and_numbers_end_at_the_right():
     assert html.count("<td></td>") == 1  # a heading without a name is none
 
 
+def test_a_terminal_has_words_at_the_left_too():
+    table = Table("A", ["where", "many"], {"x": ["here", "12"], "yy": ["there", "3"]})
+    assert repr(table) == "A\n    where  many\nx   here     12\nyy  there     3"
+
+
+def test_a_short_name_stays_on_one_line():
+    html = Table("A", ["one"], {"short": ["1"], "long " * 12: ["2"]})._repr_html_()
+    assert html.count("nowrap") == 1
+    assert re.search(r'nowrap">short<', html)
+
+
 def test_a_row_that_does_not_fit_is_named():
     with pytest.raises(ValueError, match="z: 1 cells for 2 columns"):
         Table("A", ["one", "two"], {"z": ["1"]})

@@ -53,8 +53,8 @@ def matrices(
 
     `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
     colours; else they begin at the lowest value. `unit` says what the scale beside them measures.
-    The cells of `marked`, for each title (row, column) pairs, get a frame. Beyond a `limit`, of
-    either sign, the colours of `signed` maps stay the same. `title` stands above all of them.
+    The cells of `marked`, (row, column) pairs for each map's name, get a frame. Beyond a `limit`,
+    of either sign if `signed`, the colours stay the same. `title` stands above all of them.
     """
     arrays = {name: matrix(name, values) for name, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
@@ -67,7 +67,8 @@ def matrices(
             axis.set_visible(False)
         for (name, array), axis in zip(arrays.items(), places, strict=False):
             low, high = limits(array if numbers and not one_scale else everything, signed)
-            low, high = (low, high) if limit is None else (-limit, limit)
+            if limit is not None:
+                low, high = (-limit, limit) if signed else (low, limit)
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
             image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
@@ -87,7 +88,7 @@ def matrices(
                 )
         if not numbers:
             figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
-        figure.suptitle(title, fontsize="medium", fontweight="bold")
+        figure.suptitle(title, fontsize=10.5, fontweight="bold")
     kind = f"Heat map{'s' * (len(words) > 1)}"
     return Picture(figure, f"{title or kind}. {'; '.join(words)}.")
 

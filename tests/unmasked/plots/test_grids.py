@@ -67,6 +67,15 @@ def test_signed_matrices_have_zero_in_the_middle_and_infinity_is_written_out():
     assert [text.get_text() for text in axis.texts] == ["−1.00", "3.00", "−∞", "0.50"]
 
 
+def test_a_single_attention_map_is_larger_and_in_the_middle():
+    one, two = ({name: torch.eye(3) for name in names} for names in ("a", "ab"))
+    alone, beside = (plots.attention_maps(maps, "xyz", "xyz").figure for maps in (one, two))
+    assert alone.get_size_inches()[1] > beside.get_size_inches()[1]
+    layouts = [type(figure.get_layout_engine()).__name__ for figure in (alone, beside)]
+    assert layouts == ["ConstrainedLayoutEngine"] * 2
+    assert [figure.get_layout_engine()._compress for figure in (alone, beside)] == [True, False]
+
+
 def test_colours_may_end_before_the_values_and_maps_may_share_a_title():
     values = {"small": np.array([[0.0, -1.0]]), "large": np.array([[0.5, -9.0]])}
     options = {"numbers": True, "signed": True, "limit": 2.0, "title": "changes"}
@@ -74,6 +83,8 @@ def test_colours_may_end_before_the_values_and_maps_may_share_a_title():
     assert [axis.images[0].get_clim() for axis in picture.figure.axes] == [(-2, 2), (-2, 2)]
     assert picture.figure.get_suptitle() == "changes"
     assert picture.words.startswith("changes. small: ")
+    unsigned = plots.matrices(values, numbers=True, limit=0.25).figure
+    assert [axis.images[0].get_clim() for axis in unsigned.axes] == [(-1, 0.25), (-9, 0.25)]
 
 
 @pytest.mark.parametrize("value", [0.0, math.nan])
