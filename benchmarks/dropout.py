@@ -15,17 +15,14 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from command import command
+from ladder import train_once
 from translation import cross_entropy, pairs_of, say
 from unmasked.evaluation import bleu, paired_bootstrap
-from unmasked.folder import CONFIG
 from unmasked.training.machine import machine
 from unmasked.translator import Translator
 from unmasked_book.records import record
@@ -39,15 +36,7 @@ EVERY = 100
 def trained(folder: Path, dropout: float, seed: int) -> dict[str, Any]:
     """One run: its curve, its scores, and what it wrote for the validation set."""
     options = CHANGES | {"model.dropout": dropout, "training.seed": seed}
-    words = ["train", "--preset", PRESET, "--out", str(folder), "--quiet", "--resume"]
-    words += ["--every", str(EVERY)]
-    for key, value in options.items():
-        words += ["--set", f"{key}={value}"]
-    if not (folder / CONFIG).exists():
-        say(f"training with dropout {dropout}, seed {seed}")
-        one = os.environ | {"OMP_NUM_THREADS": "1"}
-        command_line = [sys.executable, "-m", "unmasked", *words]
-        subprocess.run(command_line, check=True, env=one, stdout=subprocess.DEVNULL)
+    train_once(folder, PRESET, options, "--every", str(EVERY))
     translator = Translator.load(folder)
     source, target = zip(*pairs_of(translator, "val"), strict=True)
     with (folder / "history.csv").open(encoding="utf-8", newline="") as file:

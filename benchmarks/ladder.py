@@ -140,14 +140,7 @@ class Ladder:
         if (scores := folder / "scores.json").exists():
             return dict(json.loads(scores.read_text("utf-8")))
         options = self.settings(run.rung) | {"training.rate": run.rate, "training.seed": run.seed}
-        words = ["train", "--preset", PRESET, "--out", str(folder), "--quiet", "--resume"]
-        for key, value in options.items():
-            words += ["--set", f"{key}={value}"]
-        one = os.environ | {"OMP_NUM_THREADS": "1"}
-        if not (folder / CONFIG).exists():
-            say(f"training {RUNGS[run.rung].name}, rate {run.rate}, seed {run.seed}")
-            subprocess.run([sys.executable, "-m", "unmasked", *words], check=True, env=one,
-                           stdout=subprocess.DEVNULL)  # fmt: skip
+        train_once(folder, PRESET, options)
         translator = Translator.load(folder)
         source, target = validation()
         written = translator.translate(source)
@@ -168,6 +161,19 @@ class Ladder:
         other = self.found[Run(below, chosen[RUNGS[below].name], run.seed)]
         _, target = validation()
         return round(paired_bootstrap(other["written"], self.found[run]["written"], target).p, 4)
+
+
+def train_once(folder: Path, preset: str, options: dict[str, Any], *more: str) -> None:
+    """Trains with one thread, unless the folder has the model already; what was begun goes on."""
+    if (folder / CONFIG).exists():
+        return
+    words = ["train", "--preset", preset, "--out", str(folder), "--quiet", "--resume", *more]
+    for key, value in options.items():
+        words += ["--set", f"{key}={value}"]
+    say(f"training {folder.name}: " + ", ".join(f"{key}={value}" for key, value in options.items()))
+    one = os.environ | {"OMP_NUM_THREADS": "1"}
+    command_line = [sys.executable, "-m", "unmasked", *words]
+    subprocess.run(command_line, check=True, env=one, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:

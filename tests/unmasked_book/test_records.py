@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import translation
 import unmasked
 from ladder import RUNGS, SEEDS, START, Ladder, Run
 from model_card import card
@@ -101,6 +102,23 @@ def test_a_folder_is_loaded_too_and_what_is_neither_is_refused(tmp_path, name):
     assert unmasked.load(MODELS / name).languages == tuple(name.split("-"))
     with pytest.raises(ValueError, match=r"^model: expected one of de-en, en-de, got '.*none'; or"):
         unmasked.load(tmp_path / "none")
+
+
+# --- Scores by length -------------------------------------------------------------------------
+
+
+def test_groups_of_lengths_know_their_share_of_the_training_and_how_long_they_came_out(monkeypatch):
+    pairs = [("a b c", "x"), ("a b c d e f g h i", "x"), ("a b c d e f g h", "x"), ("a", "x")]
+    monkeypatch.setattr(translation, "pairs_of", lambda _translator, split: {"train": pairs}[split])
+    monkeypatch.setattr(translation, "BUCKETS", (0, 8, 100))
+    long, short = "one two three four five six seven eight", "one two three four"
+    written = {"greedy": [short, short], "beam 5": [short, long]}
+    scored = {"source": [short, long], "target": [short, long], "written": written}
+    first, second = translation.by_length(scored, None)
+    assert (first["from"], first["to"], first["sentences"]) == (0, 7, 1)
+    assert [row["of training"] for row in (first, second)] == [0.5, 0.5]
+    assert (second["greedy, length"], second["beam 5, length"]) == (0.5, 1.0)
+    assert second["beam 5"] == 100 > second["greedy"]
 
 
 # --- The ladder -------------------------------------------------------------------------------
