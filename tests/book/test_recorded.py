@@ -69,6 +69,22 @@ def test_what_chapter_10_says_about_reversed_batches_is_recorded():
     assert with_them["float16"]["val"]["greedy"] > without["float16"]["val"]["greedy"]
 
 
+def test_what_chapter_10_says_about_dropout_is_recorded():
+    text, found = prose("10_translating"), recorded("multi30k-dropout")
+    runs = {(run["dropout"], run["seed"]): run for run in found["runs"]}
+    assert {*runs} == {(dropout, seed) for dropout in (0.1, 0.3) for seed in (0, 1)}
+    lower = {f"{runs[0.1, seed]['val'] - runs[0.3, seed]['val']:.2f}" for seed in (0, 1)}
+    assert len(lower) == 1
+    assert f"{lower.pop()} lower with either seed" in text
+    gains = [f"{runs[0.3, seed]['bleu'] - runs[0.1, seed]['bleu']:.1f}" for seed in (0, 1)]
+    assert f"higher by {gains[0]} and {gains[1]} points" in text
+    assert "($p$ = {:.3f} and {:.3f}, by a test".format(*found["p"]) in text
+    for seed in (0, 1):
+        few, more = (dict(map(tuple, runs[dropout, seed]["validation"])) for dropout in (0.1, 0.3))
+        assert few[3000] > few[2000] - 0.02  # "stops falling, after some 2,000 steps"
+        assert more[3000] < more[2000] - 0.1
+
+
 def test_what_chapter_10_says_about_lengths_is_recorded():
     text = prose("10_translating")
     for name in ("en-de", "de-en"):
