@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-LEFT, RIGHT = (f"padding: 0.25em 0.7em; text-align: {side}" for side in ("left", "right"))
+LEFT, RIGHT = "text-align: left", "text-align: right"
 SHORT = 36  # letters of a row's name that stay on one line
 
 
@@ -34,14 +34,14 @@ class Table:
         body = "".join(
             f'<tr><th scope="row" style="{row_look(name)}">{escape(name)}</th>'
             + "".join(
-                f'<td style="{look}">{escape(cell)}</td>'
+                f"<td{style(look)}>{escape(cell)}</td>"
                 for look, cell in zip(looks[1:], cells, strict=True)
             )
             + "</tr>\n"
             for name, cells in self.rows.items()
         )
         return (
-            f'<table class="dataframe" aria-label="{escape(self.title)}">\n'
+            f'<table class="dataframe" style="{RIGHT}" aria-label="{escape(self.title)}">\n'
             f'<caption style="{LEFT}; color: inherit">{escape(self.caption())}</caption>\n'
             f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
         )
@@ -71,3 +71,8 @@ class Table:
 
 def row_look(name: str) -> str:
     return f"{LEFT}; white-space: nowrap" if len(name) <= SHORT else LEFT
+
+
+def style(look: str) -> str:
+    """Numbers end at the right, as the whole table says."""
+    return "" if look == RIGHT else f' style="{look}"'
