@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from command import command
-from ladder import train_once
-from translation import cross_entropy, pairs_of, say
+from ladder import train_once, validation
+from translation import cross_entropy, say
 from unmasked.evaluation import bleu, paired_bootstrap
 from unmasked.training.machine import machine
 from unmasked.translator import Translator
@@ -38,7 +38,7 @@ def trained(folder: Path, dropout: float, seed: int) -> dict[str, Any]:
     options = CHANGES | {"model.dropout": dropout, "training.seed": seed}
     train_once(folder, PRESET, options, "--every", str(EVERY))
     translator = Translator.load(folder)
-    source, target = zip(*pairs_of(translator, "val"), strict=True)
+    target, source = validation()
     with (folder / "history.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["validation"]]
     curve = [[int(row["step"]), round(float(row["validation"]), 4)] for row in rows]
@@ -67,7 +67,7 @@ def main() -> None:
     folders = [options.folder / f"{dropout}-{seed}" for dropout, seed in cases]
     with ThreadPoolExecutor(options.processes) as pool:
         runs = list(pool.map(trained, folders, *zip(*cases, strict=True)))
-    _, target = zip(*pairs_of(Translator.load(folders[0]), "val"), strict=True)
+    target, _ = validation()
     written = {case: run.pop("written") for case, run in zip(cases, runs, strict=True)}
     low, high = DROPOUTS
     tests = [paired_bootstrap(written[low, s], written[high, s], target) for s in options.seeds]

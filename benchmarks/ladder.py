@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from command import command
-from translation import say
+from translation import say, words
 from unmasked.data.multi30k import multi30k
 from unmasked.evaluation import bleu, chrf, paired_bootstrap
 from unmasked.folder import CONFIG
@@ -77,7 +77,7 @@ def validation() -> tuple[list[str], list[str]]:
 
 
 def mean_words(texts: list[str]) -> float:
-    return round(sum(len(text.split()) for text in texts) / len(texts), 1)
+    return round(words(texts) / len(texts), 1)
 
 
 class Ladder:

@@ -18,7 +18,6 @@ class Table:
     columns: Sequence[str]
     rows: Mapping[str, Sequence[str]]
     note: str = ""  # after the title: where and when it was measured, say
-    corner: str = ""  # the name of the names of the rows
 
     def __post_init__(self) -> None:
         for name, cells in self.rows.items():
@@ -26,16 +25,16 @@ class Table:
                 raise ValueError(f"{name}: {len(cells)} cells for {len(self.columns)} columns")
 
     def _repr_html_(self) -> str:
-        looks = [LEFT, *(self.look(number) for number in range(len(self.columns)))]
+        looks = [self.look(number) for number in range(len(self.columns))]
         heads = "".join(
-            f'<th scope="col" style="{look}">{escape(name)}</th>' if name else "<td></td>"
-            for look, name in zip(looks, (self.corner, *self.columns), strict=True)
+            f'<th scope="col" style="{look}">{escape(name)}</th>'
+            for look, name in zip(looks, self.columns, strict=True)
         )
         body = "".join(
             f'<tr><th scope="row" style="{row_look(name)}">{escape(name)}</th>'
             + "".join(
                 f"<td{style(look)}>{escape(cell)}</td>"
-                for look, cell in zip(looks[1:], cells, strict=True)
+                for look, cell in zip(looks, cells, strict=True)
             )
             + "</tr>\n"
             for name, cells in self.rows.items()
@@ -43,7 +42,7 @@ class Table:
         return (
             f'<table class="dataframe" style="{RIGHT}" aria-label="{escape(self.title)}">\n'
             f'<caption style="{LEFT}; color: inherit">{escape(self.caption())}</caption>\n'
-            f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+            f"<thead><tr><td></td>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table>"
         )
 
     def look(self, column: int) -> str:
@@ -55,7 +54,7 @@ class Table:
         return f"{self.title}. {self.note}" if self.note else self.title
 
     def __repr__(self) -> str:
-        lines = [(self.corner, *self.columns), *((n, *cells) for n, cells in self.rows.items())]
+        lines = [("", *self.columns), *((n, *cells) for n, cells in self.rows.items())]
         first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
         sides = ["<" if self.look(i) == LEFT else ">" for i in range(len(widths))]
         text = [
