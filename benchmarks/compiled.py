@@ -2,8 +2,8 @@
 
 Example: python benchmarks/compiled.py --threads 1
 
-The first call of each, those after it, and how many of PyTorch's operations are left. Writes
-compiled-DEVICE.json among the records. Wants an idle machine and a C++ compiler.
+The first call of each, those after it, how many of PyTorch's operations are left, and what takes
+the largest shares of a later call. Writes compiled-DEVICE.json among the records. Wants an idle machine and a C++ compiler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from command import command
 from unmasked import TransformerConfig
 from unmasked.training.machine import machine
 from unmasked.training.recipe import Recipe
-from unmasked_book.machines import decoding_step, seconds, synchronise, training_step
+from unmasked_book.machines import (
+    decoding_step,
+    profiled,
+    seconds,
+    synchronise,
+    training_step,
+)
 from unmasked_book.records import record
 
 WIDTHS, ROWS, LENGTH, WORDS = (64, 256), 32, 24, 1000
@@ -51,7 +57,10 @@ def measured(width: int, device: torch.device, rounds: int) -> dict[str, Any]:
                 later[name].append(seconds(step, device, 3))
         medians = {name: statistics.median(times) for name, times in later.items()}
         counted = {name: operations(step) for name, step in steps.items()}
-        found[work] = {"first": first, "later": medians, "operations": counted}
+        inside = {name: largest(profiled(step, device)) for name, step in steps.items()}
+        found[work] = {
+            "first": first, "later": medians, "operations": counted, "inside": inside
+        }  # fmt: skip
     return found
 
 
@@ -60,6 +69,11 @@ def operations(step: Step) -> int:
     with torch.profiler.profile() as found:
         step()
     return sum(x.count for x in found.key_averages() if x.key.startswith("aten::"))
+
+
+def largest(shares: dict[str, float], n: int = 8) -> dict[str, float]:
+    """The first n, with names that are the same in each run: a compiled graph's ends in a hash."""
+    return {name.split(" CompiledFxGraph ")[0]: shares[name] for name in list(shares)[:n]}
 
 
 def once(step: Step, device: torch.device) -> float:

@@ -32,7 +32,7 @@ CHAPTERS = {
     "evaluation": "10_translating",
     "plots": "11_looking_inside",
     "inspection.maps": "11_looking_inside",
-    "inspection": "15_testing",
+    "inspection": "16_testing",
 }
 
 

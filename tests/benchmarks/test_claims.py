@@ -1,4 +1,4 @@
-"""The command that records an experiment of chapter 13."""
+"""The command that records an experiment of chapter 14."""
 
 import json
 import sys

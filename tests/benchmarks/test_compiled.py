@@ -26,6 +26,7 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     monkeypatch.setattr(compiled, "decoding_step", lambda _, __, ___, *, compiled: decode(compiled))
     monkeypatch.setattr(torch, "compile", lambda function: function)
     monkeypatch.setattr(compiled, "seconds", lambda *_: float(next(timed)))
+    monkeypatch.setattr(compiled, "profiled", lambda *_: {"mm": 0.75, "add": 0.25})
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(sys, "argv", ["benchmarks/compiled.py", "--rounds", "3"])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # put back afterwards
@@ -39,6 +40,7 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     assert decoding["later"] == {"as written": 9, "compiled": 10}
     assert all({"as written", "compiled"} == each["first"].keys() for each in (training, decoding))
     assert decoding["operations"] == {"as written": 0, "compiled": 0}  # these steps have none
+    assert decoding["inside"] == dict.fromkeys(compiled.WAYS, {"mm": 0.75, "add": 0.25})
     assert kept["machine"]["command"] == "python benchmarks/compiled.py --rounds 3"
 
 
@@ -53,3 +55,9 @@ def test_operations_are_those_of_pytorch():
     x = torch.ones(3)
     assert compiled.operations(lambda: None) == 0
     assert compiled.operations(lambda: x + x) == 1
+
+
+def test_the_largest_shares_come_first_and_a_graph_has_no_hash():
+    shares = {"## Call CompiledFxGraph f0e1 ##": 0.6, "TorchDynamo Cache Lookup": 0.3, "add": 0.1}
+    expected = {"## Call": 0.6, "TorchDynamo Cache Lookup": 0.3}
+    assert compiled.largest(shares, 2) == expected

@@ -78,7 +78,7 @@ def test_what_came_out_is_what_the_recorded_runs_say(claim, row):
         verdict = verdicts.VERDICTS[claim](recorded(f"claim-{claim}")["rows"])
     said = re.search(r"not tested|(not )?confirmed( with a condition)?", row[-1], re.IGNORECASE)
     assert said[0].lower() == verdict.word
-    chapter = str(notebook("13_claims").cells)
+    chapter = str(notebook("14_claims").cells)
     assert {*re.findall(NUMBER, row[-1])} <= {*re.findall(NUMBER, chapter)}
 
 

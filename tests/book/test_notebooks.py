@@ -16,7 +16,7 @@ LONGEST_PROSE = 4300  # words
 PROJECT = ("exercise-project", "solution-project")
 IGNORE = "nbval-ignore-output"
 FOLDED = {"hide-cell", "hide-input"}
-NUMBERED = [name for name in notebooks() if name[:2] not in ("00", "14")]  # with exercises
+NUMBERED = [name for name in notebooks() if name[:2] not in ("00", "15")]  # with exercises
 CHAPTERS = pytest.mark.parametrize("name", notebooks())
 
 

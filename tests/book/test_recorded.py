@@ -175,7 +175,7 @@ def claim(name):
 
 
 def test_what_chapter_13_says_about_steps_and_copying_is_recorded():
-    text = prose("13_claims")
+    text = prose("14_claims")
     rows, said = claim("by-length"), {}
     for lstm in by_length.LSTMS:
         shares = [
@@ -208,7 +208,7 @@ def test_what_chapter_13_says_about_steps_and_copying_is_recorded():
 
 
 def test_what_chapter_13_says_about_distance_is_recorded():
-    text, near, far = prose("13_claims"), claim("distance"), claim("farther")
+    text, near, far = prose("14_claims"), claim("distance"), claim("farther")
     without, *attending = copying.MODELS
     lost = mean_difference(
         near, "right", {"model": without}, {"blanks": 0}, {"blanks": copying.BLANKS}
@@ -231,7 +231,7 @@ def test_what_chapter_13_says_about_distance_is_recorded():
 
 
 def test_what_chapter_13_says_about_the_square_root_is_recorded():
-    text = prose("13_claims")
+    text = prose("14_claims")
     rows = claim("root-of-width")
     divided, undivided, smaller = ({"kind": kind} for kind in root_of_width.KINDS)
     lost = {}
@@ -248,7 +248,7 @@ def test_what_chapter_13_says_about_the_square_root_is_recorded():
 
 
 def test_what_chapter_13_says_about_data_heads_and_positions_is_recorded():
-    text = prose("13_claims")
+    text = prose("14_claims")
     few = {"sentences": small_data.SHORT, "pairs": 300}
     gap = mean_difference(
         claim("small-data"), "nats", few, {"model": "LSTM"}, {"model": "Transformer"}
@@ -274,7 +274,7 @@ def test_what_chapter_13_says_about_data_heads_and_positions_is_recorded():
 
 
 def test_what_chapter_13_says_about_warm_up_is_recorded():
-    text = prose("13_claims")
+    text = prose("14_claims")
     rows = claim("warm-up")
 
     def gain(norm):
@@ -298,7 +298,7 @@ def test_the_live_page_says_what_its_table_of_switched_off_parts_says():
 
 
 def test_what_chapter_14_says_about_the_steps_is_recorded():
-    text, runs = prose("14_bugs"), recorded("steps")["rows"]
+    text, runs = prose("15_bugs"), recorded("steps")["rows"]
     of = {case: [run for run in runs if run["case"] == case] for case in steps.CASES}
     found = {case: {step for step, fails in steps.STEPS.items() if all(map(fails, of[case]))}
              for case in of}  # fmt: skip

@@ -17,7 +17,7 @@ def test_every_block_of_the_architecture_leads_to_a_chapter():
 
 
 def test_chapter_14_names_the_test_of_every_bug_and_every_erratum():
-    chapter = (BOOK / "14_bugs.ipynb").read_text(encoding="utf-8")
+    chapter = (BOOK / "15_bugs.ipynb").read_text(encoding="utf-8")
     for kind, file in (("bug", "test_bugs.py"), ("erratum", "test_errata.py")):
         source = (ROOT / "tests/unmasked_book" / file).read_text(encoding="utf-8")
         tests = re.findall(rf"^def (test_{kind}_\d\d)", source, re.MULTILINE)

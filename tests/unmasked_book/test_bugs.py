@@ -1,7 +1,7 @@
 """Mistakes that Transformer code has beyond the five documents', each as a test that catches it.
 
 As in test_errata.py every test holds a check, our version, which must pass it, and the faulty
-version in a few lines of our own, which must not. Chapter 14 shows the symptoms.
+version in a few lines of our own, which must not. Chapter 15 shows the symptoms.
 """
 
 from copy import deepcopy

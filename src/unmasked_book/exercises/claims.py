@@ -1,4 +1,4 @@
-"""Chapter 13's exercises."""
+"""Chapter 14's exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 15's exercises."""
+"""Chapter 16's exercises."""
 
 from __future__ import annotations
 
