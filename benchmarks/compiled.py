@@ -32,7 +32,7 @@ from unmasked_book.machines import (
 )
 from unmasked_book.records import record
 
-WIDTHS, ROWS, LENGTH, WORDS = (64, 256), 32, 24, 1000
+WIDTHS, ROWS, LENGTH, WORDS = (64, 512), 32, 24, 1000
 WAYS = {"as written": False, "compiled": True}
 Step = Callable[[], object]
 

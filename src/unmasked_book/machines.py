@@ -40,6 +40,7 @@ from unmasked.plots.picture import (
     number,
     panels,
 )
+from unmasked.search import Cached
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer
@@ -321,6 +322,26 @@ def decoding_step(
         for layer in steps.layers:
             layer.past.length = 0
         return step(begin, parents)
+
+    return run
+
+
+def plain_step(config: TransformerConfig, rows: int, device: torch.device) -> Callable[[], Tensor]:
+    """The second step of the same search by the decoder's own modules, as for any model."""
+    draws = torch.Generator().manual_seed(0)
+    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
+    begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
+    with torch.inference_mode():
+        steps = Cached(Transformer(config).to(device).eval(), source, 1, 64)
+        steps.step(begin, parents)
+    real = steps.state.real
+
+    @torch.inference_mode()
+    def run() -> Tensor:
+        steps.state.length, steps.state.real = 1, real  # each time as if it were the second
+        for layer in steps.state.layers:
+            layer.past.length = 1
+        return steps.step(begin, parents)
 
     return run
 

@@ -29,6 +29,7 @@ from unmasked_book.machines import (
     measured,
     multiply_adds,
     peak,
+    plain_step,
     precision,
     product_bytes,
     product_operations,
@@ -292,6 +293,26 @@ def test_a_decoding_step_begins_anew_each_time():
     first = run()
     assert first.shape == (3, 1, small_config().target_vocab)
     assert torch.equal(run(), first)
+
+
+def test_a_plain_step_begins_anew_each_time_and_makes_more_calls():
+    run, lean = (step(small_config(dropout=0.0), 1, CPU) for step in (plain_step, decoding_step))
+    assert torch.equal(run(), run())
+    assert run().shape == lean().shape
+    assert calls(run).total() > 1.5 * calls(lean).total()
+
+
+def test_a_plain_step_is_the_models_own():
+    config, begin = small_config(dropout=0.0), torch.full((3, 2), 1)
+    torch.manual_seed(1)
+    got = plain_step(config, 3, CPU)()
+    torch.manual_seed(1)
+    model = Transformer(config).eval()
+    source = torch.randint(
+        3, config.source_vocab, (3, 8), generator=torch.Generator().manual_seed(0)
+    )
+    expected = model(source, begin)[:, 1:]
+    assert torch.allclose(got[..., 1:], expected[..., 1:], atol=1e-5)  # padding has -inf
 
 
 # --- Looked into ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from . import (
     encoder,
     feed_forward,
     inside,
+    larger,
     masks,
     positions,
     speed,
@@ -40,6 +41,7 @@ CHAPTERS = {
     "translating": translating,
     "inside": inside,
     "speed": speed,
+    "larger": larger,
     "claims": claims,
     "testing": testing,
 }

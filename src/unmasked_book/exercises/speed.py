@@ -2,105 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..machines import kept_bytes, rounded
+from .. import plain
+from ..machines import calls
 from .compare import same_number, same_tensor
 
-
-def share(answer: float) -> str | None:
-    """Of eight P100: six operations for each of 63 million parameters and 25,000 words."""
-    return same_number(answer, 6 * 63e6 * 25_000 / 0.4 / (8 * 9.5e12), 0.03)
+MOST_CALLS = 80  # of a step of two layers; computed anew, even the first takes more than 300
 
 
-def whole_gradient(answer: Callable[[list[Tensor], list[int]], Tensor]) -> str | None:
-    """A mean of means, weighted with what each is a mean of."""
+def sentences(answer: float) -> str | None:
+    """r of them use a float32 weight for 2 · r operations, and its four bytes are read once."""
+    return same_number(answer, 100e9 / 20e9 * 4 / 2)
+
+
+def speedup(answer: Callable[[Sequence[float], Sequence[float]], float]) -> str | None:
+    """Each part takes its share of the time, divided by how many times as fast it became."""
+    cases = (([0.75, 0.25], [3.0, 1.0]), ([0.5, 0.3, 0.2], [2.0, 1.0, 0.5]), ([1.0], [7.0]))
+    for shares, factors in cases:
+        expected = 1 / sum(share / factor for share, factor in zip(shares, factors, strict=True))
+        if wrong := same_number(answer(shares, factors), expected, 1e-6):
+            return f"{wrong} That was speedup({shares}, {factors})."
+    return None
+
+
+def folded(answer: Callable[[Tensor, Tensor], Tensor]) -> str | None:
+    """A column for each head and source token: all scores are one product with the vector."""
     torch.manual_seed(0)
-    for counts in ([4, 4], [30, 2], [1, 2, 5]):
-        of_words = torch.randn(sum(counts), 3)
-        means = [part.mean(0) for part in torch.split(of_words, counts)]
-        got = answer(means, counts)
-        if wrong := same_tensor(got, of_words.mean(0), f"with {counts}, whole_gradient(...)"):
+    for heads, tokens, width in ((2, 3, 8), (1, 5, 6), (3, 2, 12)):
+        matrix, keys = torch.randn(width, width), torch.randn(heads, tokens, width // heads)
+        x = torch.randn(width)
+        queries = (x @ matrix).view(heads, 1, -1)
+        expected = (queries @ keys.transpose(1, 2)).flatten()
+        got, case = answer(matrix, keys), f"with {heads} heads and {tokens} tokens,"
+        if not isinstance(got, Tensor) or got.shape != (width, heads * tokens):
+            shape = list(got.shape) if isinstance(got, Tensor) else type(got).__name__
+            return f"not yet: {case} fold(...) is {shape}, not [{width}, {heads * tokens}]."
+        if wrong := same_tensor(x @ got, expected, f"{case} x @ fold(...)"):
             return wrong
     return None
 
 
-def fewer_bits(answer: Callable[[Tensor, int], Tensor]) -> str | None:
-    """With 7 bits bfloat16's numbers, with 10 TF32's."""
+Step = Callable[[int], Tensor]
+
+
+def lean(answer: Callable[[plain.Transformer, Tensor], Step]) -> str | None:
+    """Step after step, the logits of the plain model, in few calls."""
     torch.manual_seed(0)
-    x = torch.cat(
-        [torch.randn(20) * 10.0 ** torch.randint(-8, 9, (20,)), torch.tensor([1.0, -3.0])]
-    )
-    for fraction in (7, 10, 3):
-        got = answer(x, fraction)
-        expected = rounded(x, fraction)
-        if isinstance(got, Tensor) and got.shape == x.shape:
-            got, expected = got / x, expected / x  # small numbers count as much as large ones
-        if wrong := same_tensor(got, expected, f"shorten(x, {fraction}), divided by x,"):
-            return wrong
+    model = plain.Transformer(20, 24, d_model=16, n_heads=4, n_layers=2, d_ff=32).eval()
+    for source, target in (([5, 7, 9, 4, 2], [1, 4, 6, 3, 8, 21]), ([11, 2], [1, 17, 17])):
+        given = torch.tensor([source])
+        with torch.no_grad():
+            expected = model(given, torch.tensor([target]))[0]
+        step = answer(model, given)
+        for number, token in enumerate(target):
+            found: list[Tensor] = []
+            with torch.inference_mode():  # or PyTorch also counts what prepares gradients
+                counted = calls(partial(ask, step, token, found))
+            case = f"step {number + 1} for the source {source}"
+            if wrong := same_tensor(found[0], expected[number], case):
+                return wrong
+            if counted.total() > MOST_CALLS:
+                return f"not yet: {case} takes {counted.total()} calls, more than {MOST_CALLS}."
     return None
 
 
-Run = Callable[[Tensor], Tensor]
+def ask(step: Step, token: int, found: list[Tensor]) -> None:
+    found.append(step(token))
 
 
-def computed_twice(answer: Callable[[Run, Tensor], Tensor]) -> str | None:
-    """Only x is kept, and every gradient is what it is without that, also with dropout."""
-    return without_keeping(answer, 0.0) or without_keeping(answer, 0.5)
-
-
-def without_keeping(answer: Callable[[Run, Tensor], Tensor], dropout: float) -> str | None:
-    network = nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Dropout(dropout), nn.Linear(24, 6))
-    x, case, runs = torch.randn(4, 6), f"with dropout {dropout},", 0
-
-    def run(x: Tensor) -> Tensor:
-        nonlocal runs
-        runs += 1
-        result: Tensor = network(x)
-        return result
-
-    expected = gradients(network, x, run)
-    runs = 0
-    got = gradients(network, x, lambda x: answer(run, x))
-    if wrong := different(got, expected, case):
-        return wrong
-    often, x = runs, x.requires_grad_()
-    kept = kept_bytes(lambda: answer(run, x), network.parameters())
-    if kept > x.nbytes:
-        return f"not yet: {case} {kept} bytes are kept for the backward pass; x has {x.nbytes}."
-    if often != 2:
-        return f"not yet: {case} run was called {often} times; once in each pass is enough."
-    return None
-
-
-def gradients(network: nn.Module, x: Tensor, forward: Run) -> dict[str, Tensor | None]:
-    """The result, all gradients, and the next random number."""
-    torch.manual_seed(1)
-    network.zero_grad()
-    x = x.detach().clone().requires_grad_()
-    result = forward(x)
-    torch.rand(3)  # somebody else draws in between
-    (result**2).sum().backward()
-    found = {"the result": result.detach(), "the gradient of x": x.grad}
-    found |= {f"the gradient of {name}": p.grad for name, p in network.named_parameters()}
-    return {**found, "the next random number": torch.rand(1)}
-
-
-def different(
-    got: dict[str, Tensor | None], expected: dict[str, Tensor | None], case: str
-) -> str | None:
-    for name, tensor in expected.items():
-        assert tensor is not None
-        if got[name] is None:
-            return f"not yet: {case} {name} is missing."
-        if wrong := same_tensor(got[name], tensor, f"{case} {name}"):
-            again = " Does the second run draw the same random numbers?"
-            return wrong + (again if "0.5" in case else "")
-    return None
-
-
-CHECKS = (share, whole_gradient, fewer_bits)
-PROJECT = computed_twice
+CHECKS = (sentences, speedup, folded)
+PROJECT = lean

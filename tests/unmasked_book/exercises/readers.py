@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, padding_mask
@@ -629,6 +630,84 @@ TRANSLATING = [
 # --- speed ------------------------------------------------------------------------------------
 
 
+def start(model, source):
+    with torch.no_grad():
+        memory = model.embed(model.source_embedding, source)
+        for layer in model.encoder:
+            memory = layer(memory, (source != 0)[:, None, None])
+        memory = model.encoder_norm(memory)[0]
+        width, layers = memory.shape[-1], []
+        embedding = model.target_embedding.weight * math.sqrt(width)
+        position = plain.positions(512, width).to(memory)
+        for layer in model.decoder:
+            own, across = layer.self_attention, layer.cross_attention
+            parts = own.query, own.key, own.value
+            joint = [
+                torch.cat([getattr(part, name) for part in parts]) for name in ("weight", "bias")
+            ]
+            heads = own.n_heads
+            split = (heads, width // heads)
+            read = [
+                part(memory).unflatten(-1, split).transpose(0, 1)
+                for part in (across.key, across.value)
+            ]
+            past = torch.zeros(2, heads, 512, width // heads)
+            layers.append((layer, joint, past, read))
+    time = 0
+
+    @torch.inference_mode()
+    def step(token):
+        nonlocal time
+        x = embedding[token] + position[time]
+        time += 1
+        for layer, joint, past, read in layers:
+            y = F.linear(layer.self_norm(x), *joint).view(3, heads, 1, -1)
+            past[:, :, time - 1] = y[1:, :, 0]
+            keys, values = past[:, :, :time]
+            y = F.scaled_dot_product_attention(y[0], keys, values)
+            x = x + layer.self_attention.output(y.view(width))
+            y = layer.cross_attention.query(layer.cross_norm(x)).view(heads, 1, -1)
+            y = F.scaled_dot_product_attention(y, *read)
+            x = x + layer.cross_attention.output(y.view(width))
+            x = x + layer.feed_forward(layer.feed_forward_norm(x))
+        return model.generator(model.decoder_norm(x))
+
+    return step
+
+
+def anew(model, source):
+    """Right, and without a cache."""
+    given = []
+
+    @torch.no_grad()
+    def step(token):
+        given.append(token)
+        return model(source, torch.tensor([given]))[0, -1]
+
+    return step
+
+
+def stubborn(model, source):
+    """Says at every step what it said at the first."""
+    step, first = start(model, source), []
+    return lambda token: first[0] if first else first.append(step(token)) or first[0]
+
+
+def other_words(model, source):
+    step = start(model, source)
+    return lambda token: step(token - 1)
+
+
+SPEED = [
+    (anew, r"step 1 for the source \[5, 7, 9, 4, 2\] takes \d+ calls, more than 80"),
+    (stubborn, r"step 2 for the source \[5, 7, 9, 4, 2\] holds"),
+    (other_words, r"step 1 for the source \[5, 7, 9, 4, 2\] holds"),
+    (lambda model, source: lambda token: [0.0], "step 1 .* should be a tensor and is a list"),
+]
+
+# --- larger -----------------------------------------------------------------------------------
+
+
 class Again(torch.autograd.Function):
     """Of a reader; what is wrong with it is chosen by name."""
 
@@ -661,7 +740,7 @@ def again(wrong=""):
     return lambda run, x: Again.apply(run, x, wrong)
 
 
-SPEED = [
+LARGER = [
     (lambda run, x: run(x), "with dropout 0.0, 480 bytes are kept for the backward pass; x has 96"),
     (lambda run, x: 2 * x, "with dropout 0.0, the result holds"),
     (again("x alone"), r"with dropout 0.0, the gradient of 0\.weight is missing"),
@@ -739,7 +818,8 @@ CLAIMS = [
 RIGHT = {
     "claims project": bootstrap(),
     "testing project": examine(),
-    "speed project": again(),
+    "speed project": start,
+    "larger project": again(),
     "translating project": merges,
     "inside project": attribution(),
     "training project": Adam,
@@ -756,6 +836,7 @@ WRONG = {
     "claims project": CLAIMS,
     "testing project": BUGS,
     "speed project": SPEED,
+    "larger project": LARGER,
     "translating project": TRANSLATING,
     "inside project": INSIDE,
     "training project": TRAINING,

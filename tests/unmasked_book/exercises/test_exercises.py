@@ -3,6 +3,7 @@
 import math
 import re
 from collections import Counter
+from operator import mul, truediv
 
 import numpy as np
 import pytest
@@ -110,11 +111,16 @@ RIGHT = {
     "inside 1": 65,
     "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
     "inside 3": differing,
-    "speed 1": 0.31,
-    "speed 2": lambda means, counts: (
+    "speed 1": 10,
+    "speed 2": lambda shares, factors: 1 / sum(map(truediv, shares, factors)),
+    "speed 3": lambda matrix, keys: torch.einsum(
+        "dhk,hsk->dhs", matrix.unflatten(1, (len(keys), -1)), keys
+    ).flatten(1),
+    "larger 1": 0.31,
+    "larger 2": lambda means, counts: (
         sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
     ),
-    "speed 3": rounded,
+    "larger 3": rounded,
     "claims 1": lambda a, b: difference(a, b).low,
     "claims 2": lambda width, hidden: 4 * hidden * (width + hidden + 2),
     "claims 3": lambda words, kernel: math.ceil((words - 1) / (kernel - 1)),
@@ -241,12 +247,27 @@ WRONG = (
             (lambda _translator, _texts, _head: 0, "0 is too low"),
             (lambda _translator, texts, _head: len(texts), r"12 is too high.*without \("),
         ],
-        "speed 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
+        "speed 1": [(5, "5 is too low"), (20, "20 is too high")],
         "speed 2": [
+            (lambda shares, factors: sum(map(mul, shares, factors)), "2.5 is too high"),
+            (lambda shares, factors: max(factors), r"3.0 is too high. That was speedup\(\[0.75"),
+        ],
+        "speed 3": [
+            (lambda matrix, keys: matrix, r"fold\(...\) is \[8, 8\], not \[8, 6\]"),
+            (lambda matrix, keys: keys.tolist(), "is list, not"),
+            (
+                lambda matrix, keys: torch.einsum(
+                    "dhk,hsk->dsh", matrix.unflatten(1, (len(keys), -1)), keys
+                ).flatten(1),
+                r"with 2 heads and 3 tokens, x @ fold\(...\) holds",
+            ),
+        ],
+        "larger 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
+        "larger 2": [
             (lambda means, counts: torch.stack(means).mean(0), r"with \[30, 2\]"),
             (lambda means, counts: sum(means), r"with \[4, 4\]"),
         ],
-        "speed 3": [
+        "larger 3": [
             (lambda x, bits: x, r"shorten\(x, 7\), divided by x, holds 1.0, not"),
             (lambda x, bits: x.bfloat16().float(), r"shorten\(x, 10\), divided by x, holds"),
             (lambda x, bits: (x * 2**bits).round() / 2**bits, "holds 1.0, not 1.00"),
