@@ -2,8 +2,9 @@
 
 Example: python benchmarks/c_widths.py
 
-Greedy, for one sentence and for 32, on one thread. Writes c-widths.json among the records. Wants an
-idle machine.
+Greedy, for one sentence and for 32, on one thread. All sizes are measured several times over, since
+the caches of a virtual machine are shared with others, and times then differ from one minute to the
+next. Writes c-widths.json among the records. Wants an idle machine, for some five minutes.
 """
 
 from __future__ import annotations
@@ -26,26 +27,38 @@ WIDTHS = (16, 32, 64, 128, 256)
 BATCHES = (1, 32)
 
 
-def measured(rows: int, width: int, rounds: int) -> dict[str, Any]:
+def measured(rows: int, width: int, rounds: int) -> dict[str, float]:
     """Seconds of the median search of each engine, in turns; else as wide as the small model."""
     torch.manual_seed(0)
     size = Size(d_model=width, n_heads=SMALL.n_heads, n_layers=SMALL.n_layers, d_ff=4 * width)
     contestants = beside_c(size, rows, "cpu", width=1)
     times = interleaved(contestants, rounds, "cpu")
-    return {"rows": rows, "width": width, "seconds": {name: times.median(name)
-                                                      for name in contestants}}  # fmt: skip
+    return {name: times.median(name) for name in contestants}
+
+
+def several(repeats: int, rounds: int) -> list[dict[str, Any]]:
+    """All sizes, so many times over; for each engine a list of seconds."""
+    sizes = [(rows, width) for rows in BATCHES for width in WIDTHS]
+    found: dict[tuple[int, int], list[dict[str, float]]] = {size: [] for size in sizes}
+    for rows, width in tqdm(sizes * repeats, unit="size"):
+        found[rows, width].append(measured(rows, width, rounds))
+    return [
+        {"rows": rows, "width": width, "seconds": {name: [each[name] for each in times]
+                                                   for name in times[0]}}
+        for (rows, width), times in found.items()
+    ]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=25, help="measured in turns (25)")
+    parser.add_argument("--rounds", type=int, default=15, help="measured in turns (15)")
+    parser.add_argument("--repeats", type=int, default=5, help="of all sizes (5)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     about = {**machine("cpu"), "command": command(__file__), "ctranslate2": version("ctranslate2")}
-    asked = [(rows, width) for rows in BATCHES for width in WIDTHS]
-    searches = [measured(rows, width, options.rounds) for rows, width in tqdm(asked, unit="size")]
+    searches = several(options.repeats, options.rounds)
     sizes = {"layers": SMALL.n_layers, "words": SMALL.vocab, "new_tokens": NEW_TOKENS}
     path = record("c-widths", {"machine": about, **sizes, "searches": searches})
     print(f"{len(searches)} searches are in {path}")

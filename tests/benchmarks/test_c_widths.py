@@ -1,5 +1,7 @@
 """What is recorded of searches in narrow models, ours and CTranslate2's."""
 
+import statistics
+
 import pytest
 
 from unmasked_book.records import recorded
@@ -17,6 +19,6 @@ def test_both_engines_are_recorded_for_every_width():
 def test_a_wider_model_takes_longer(rows):
     times = [each["seconds"] for each in recorded("c-widths")["searches"] if each["rows"] == rows]
     for engine in ("unmasked", "CTranslate2"):
-        seconds = [each[engine] for each in times]
+        seconds = [statistics.median(each[engine]) for each in times]
         assert seconds == sorted(seconds)
         assert seconds[0] > 0

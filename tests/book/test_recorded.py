@@ -76,9 +76,9 @@ def test_what_chapter_10_says_about_dropout_is_recorded():
     lower = {f"{runs[0.1, seed]['val'] - runs[0.3, seed]['val']:.2f}" for seed in (0, 1)}
     assert len(lower) == 1
     assert f"{lower.pop()} lower with either seed" in text
-    gains = [f"{runs[0.3, seed]['bleu'] - runs[0.1, seed]['bleu']:.1f}" for seed in (0, 1)]
-    assert f"higher by {gains[0]} and {gains[1]} points" in text
-    assert "($p$ = {:.3f} and {:.3f}, by a test".format(*found["p"]) in text
+    assert all(runs[0.3, seed]["bleu"] > runs[0.1, seed]["bleu"] for seed in (0, 1))
+    assert min(found["p"]) > 0.025  # "neither gain is clear by itself"
+    assert "gains a little with both seeds, though neither gain is clear by itself" in text
     for seed in (0, 1):
         few, more = (dict(map(tuple, runs[dropout, seed]["validation"])) for dropout in (0.1, 0.3))
         assert few[3000] > few[2000] - 0.02  # "stops falling, after some 2,000 steps"
