@@ -459,8 +459,9 @@ def roofline(
             roof = np.geomspace(min(lowest, *x), 2 * max(x), 200)
             limit = np.minimum(highest, roof * fetched / 1e9)
             axis.plot(roof, limit, color=COLOURS[i % 6], linestyle=DASHES[i % 6], lw=1.2)
+            label = name if len(found) > 1 else "n × n matrices"
             axis.plot(
-                x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=name, mfc="none" if i else None
+                x, y, MARKERS[i % 6], color=COLOURS[i % 6], label=label, mfc="none" if i else None
             )  # one format's points show through the other's
             ends = {len(sizes) - 1: ((-8, -5), "top"), 0: ((6, 0), "center")}
             for end, (by, va) in ends.items():
@@ -499,11 +500,12 @@ def measured(
     linear: bool = False,
     height: float = 3.2,
     colours: Mapping[str, int] | None = None,
+    mark: tuple[float, str] | None = None,
 ) -> Picture:
     """Points, joined; or, through the last `fitted` of them, the power of x that fits them best.
 
-    Both axes are logarithmic; if `linear`, the upright one is not, and begins at zero. `colours` as
-    for `plots.curves`.
+    Both axes are logarithmic; if `linear`, the upright one is not, and begins at zero. `colours`
+    and `mark` as for `plots.curves`.
     """
     words = []
     with rc_context(STYLE):
@@ -527,6 +529,11 @@ def measured(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
                 f"{number(x[-1])}"
             )
+        if mark:
+            axis.axvline(mark[0], color=GREY, lw=1, ls=(0, (2, 2)))
+            place = axis.get_xaxis_transform()
+            axis.text(mark[0], 0.99, f" {mark[1]}", color=GREY, va="top", transform=place)
+            words.append(f"a vertical line at {number(mark[0])}: {mark[1]}")
         axis.set(xlabel=xlabel, ylabel=ylabel)
         on = finish(figure, axis, machine)
         if linear:
@@ -547,6 +554,6 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
         side.set_minor_formatter(NullFormatter())
     axis.spines[["top", "right"]].set_visible(False)
     on = where(machine)
-    legend = figure.legend(loc="outside lower center", ncols=3, title=on, title_fontsize=8)
+    legend = figure.legend(loc="outside lower center", ncols=4, title=on, title_fontsize=8)
     legend.get_title().set_color(GREY)
     return f"Measured on {on}."

@@ -439,6 +439,13 @@ def test_what_was_measured_can_stand_on_a_linear_axis():
     assert picture.figure.get_figheight() == 4.0
 
 
+def test_a_place_can_be_marked():
+    picture = measured({"a": [1, 20, 30]}, [1, 2, 4000], MACHINE, **LABELS, mark=(1500, "here"))
+    [axis] = picture.figure.axes
+    assert axis.lines[-1].get_xdata() == [1500, 1500]
+    assert "a vertical line at 1,500: here" in str(picture)
+
+
 def test_a_line_has_the_colour_of_its_name():
     [axis] = measured({"b": [1, 2]}, [1, 2], MACHINE, **LABELS, colours={"b": 3}).figure.axes
     assert {line.get_color() for line in axis.lines} == {COLOURS[3]}
