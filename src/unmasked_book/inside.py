@@ -157,13 +157,17 @@ def removing(hooks: Sequence[Any]) -> Iterator[None]:
 def stream_picture(translator: Translator, pairs: Pairs, side: str) -> Picture:
     """Bars, from the embedding on: the stream's length and, in it, what was added; and the turn."""
     found = corrections(translator, pairs, side)
-    title = f"the {side}'s stream, mean over {len(pairs)} sentences"
+    title = f"the {side}'s stream, mean over {len(pairs)} captions"
     rows, turns = range(len(found)), [c.turned for c in found[1:]]
     with rc_context(STYLE):
         figure, [[axis, angles]] = panels(1, 2, 1.1 + 0.22 * len(found), wider=2.2)
         stream = axis.barh(rows, [c.length for c in found], 0.8, color=PALE, label="the stream")
-        axis.barh(rows, [c.added for c in found], 0.36, color=COLOURS[1], label="what was added")
-        said = [f"{c.length:.0f}, {c.added:.0f} added" for c in found]
+        added = [c.added for c in found[1:]]
+        axis.barh(rows[1:], added, 0.36, color=COLOURS[1], label="what was added")
+        said = [
+            f"{found[0].length:.0f}",
+            *(f"{c.length:.0f}, {c.added:.0f} added" for c in found[1:]),
+        ]
         axis.bar_label(stream, said, padding=4, color=GREY, fontsize=9)
         degrees = angles.barh(rows[1:], turns, 0.5, color=COLOURS[0])
         angles.bar_label(degrees, [f"{turn:.0f}°" for turn in turns], padding=4, color=GREY)

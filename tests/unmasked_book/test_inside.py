@@ -112,9 +112,9 @@ def test_the_streams_picture_says_its_numbers(translator, pairs):
     assert [text.get_text() for text in angles.texts] == [f"{c.turned:.0f}°" for c in found[1:]]
     assert axis.get_subplotspec().get_gridspec().get_width_ratios() == [2.2, 1.0]
     assert [bar.get_width() for bar in streams] == [each.length for each in found]
-    assert [bar.get_width() for bar in added] == [each.added for each in found]
+    assert [bar.get_width() for bar in added] == [each.added for each in found[1:]]
     assert [label.get_text() for label in axis.get_yticklabels()] == [each.name for each in found]
-    assert f"mean over {SOME} sentences" in picture.words
+    assert f"mean over {SOME} captions" in picture.words
 
 
 # --- Guesses on the way up --------------------------------------------------------------------
