@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 from pages import ROOT, prose
 
@@ -29,38 +30,28 @@ def test_the_scores_named_in_chapter_10_are_those_of_the_recorded_runs():
     earlier = [recorded(f"multi30k-en-de-{name}")["float16"] for name in ("4000", "one-way")]
     first, second = (found["test_2016_flickr"]["beam 5"] for found in earlier)
     assert max(first, second) < 41.02
-    assert f"which reached {first:.2f}, {second:.2f} and {ours:.2f} on this test set" in text
+    assert f"So our {ours:.2f} may owe something to the third try" in text
     assert f"ours reaches {scores['de-en']['greedy']:.2f}" in text
     recipe = runs["en-de"]["training"]["recipe"]["training"]
     backwards = round(recipe["both_ways"] * recipe["steps"]) // 2
     assert f"{backwards:,} of the {recipe['steps']:,} steps" in text
     there = f"{runs['en-de']['interval']:.1f}"
-    assert f"within {there} points of our score from English to German" in text
+    assert f"95% of the bootstrap's scores lie within {there} points of ours" in text
     for name, where in (("de-en", "German to English"), ("en-de", "English to German")):
         beam = runs[name]["beam"]
         assert beam["p"] < 0.025  # "clearly better"
-        assert f"by {beam['difference']:.2f}" in text
-        assert f"from {where} ($p$ = {beam['p']:.3f})" in text
+        gain = f"{beam['difference']:.1f}"
+        assert re.search(rf"by {gain}( points)? from {where} \(\$p\$ = {beam['p']:.3f}\)", text)
 
 
 def test_what_chapter_10_says_about_the_longer_training_is_recorded():
     text = prose("10_translating")
-    before, after = (recorded(f"multi30k-{name}") for name in ("de-en-4000", "de-en"))
+    after = recorded("multi30k-de-en")
     recipe, other = (
         recorded(f"multi30k-{name}")["training"]["recipe"] for name in ("de-en", "en-de")
     )
     assert recipe["training"] == other["training"]
     assert recipe["model"] == other["model"]
-    splits = "val", "test_2016_flickr"
-    val, test = (after["float16"][split]["beam 5"] for split in splits)
-    then, earlier = (before["float16"][split]["beam 5"] for split in splits)
-    assert f"The shipped model reaches {test}; an earlier one reached {earlier}" in text
-    assert f"(on the validation set, {val} and {then})" in text
-    first = before["training"]["recipe"]
-    assert "with another vocabulary, a shorter training and no reversed batches" in text
-    assert first["data"]["vocabulary"] != recipe["data"]["vocabulary"]
-    assert first["training"]["steps"] < recipe["training"]["steps"]
-    assert "both_ways" not in first["training"]
     losses = {
         row["step"]: row["validation"]
         for row in after["training"]["history"]
@@ -79,7 +70,7 @@ def test_what_chapter_10_says_about_reversed_batches_is_recorded():
     assert both == one | {"steps": 11500, "both_ways": 0.4}
     in_its_direction = both["steps"] - round(both["both_ways"] * both["steps"]) // 2
     assert in_its_direction < one["steps"]
-    assert "saw fewer in its own direction and still did better" in text
+    assert "saw fewer batches in its own direction and still did better" in text
     assert with_them["float16"]["val"]["greedy"] > without["float16"]["val"]["greedy"]
 
 
@@ -91,8 +82,9 @@ def test_what_chapter_10_says_about_dropout_is_recorded():
     assert len(lower) == 1
     assert f"{lower.pop()} lower with either seed" in text
     gains = [f"{runs[0.3, seed]['bleu'] - runs[0.1, seed]['bleu']:.2f}" for seed in (0, 1)]
-    assert f"more dropout gains {gains[0]} and {gains[1]} points" in text
-    assert "with $p$ = {:.3f} and {:.3f}.)".format(*found["p"]) in text
+    assert f"More dropout gains {gains[0]} and {gains[1]} points" in text
+    assert "with $p$ = {:.3f} and {:.3f}. Neither gain is clear".format(*found["p"]) in text
+    assert min(found["p"]) > 0.025
     for seed in (0, 1):
         few, more = (dict(map(tuple, runs[dropout, seed]["validation"])) for dropout in (0.1, 0.3))
         assert few[3000] > few[2000] - 0.02  # "stops falling, after some 2,000 steps"
@@ -118,7 +110,7 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
     assert f"{rows[-1]['of training']:.0%} of the pairs" in text
     lengths = [[row[f"{how}, length"] for row in rows] for how in ("greedy", "beam 5")]
     assert all(f"{each[-1]:.0%} of the references' words" in text for each in lengths)
-    assert f"have at least {min(min(each[:-1]) for each in lengths):.0%}" in text
+    assert f"at least {min(min(each[:-1]) for each in lengths):.0%} in the other groups" in text
     brevity = math.exp(1 - 1 / rows[-1]["beam 5, length"])  # near enough: words, not tokens
     assert 1.5 < rows[-1]["beam 5"] / brevity - rows[-1]["beam 5"] < 2.5
 
