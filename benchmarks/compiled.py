@@ -3,7 +3,8 @@
 Example: python benchmarks/compiled.py --threads 1
 
 The first call of each, those after it, how many of PyTorch's operations are left, and what takes
-the largest shares of a later call. Writes compiled-DEVICE.json among the records. Wants an idle machine and a C++ compiler.
+the largest shares of a later call. Writes compiled-DEVICE.json among the records. Wants an idle
+machine and a C++ compiler.
 """
 
 from __future__ import annotations
