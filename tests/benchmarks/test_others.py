@@ -120,6 +120,12 @@ def without_causal_mask(model, source, target):
     return model(source, target, target_mask=padding_mask(target))
 
 
+@pytest.fixture
+def a_single_seed(monkeypatch):
+    """A row takes seconds with each seed; how faults are counted has a test of its own."""
+    monkeypatch.setattr(command, "SEEDS", 1)
+
+
 def made_of(forward, **options):
     other = command.Other("ours", "here", "1", "https://…", "tokens", ours, forward, **options)
     return {finding["property"]: finding for finding in command.row(other)["findings"]}
@@ -129,6 +135,7 @@ def plainly(model, source, target):
     return model(source, target)
 
 
+@pytest.mark.usefixtures("a_single_seed")
 def test_the_row_of_a_healthy_model():
     found = made_of(plainly)
     assert list(found) == list(CLAIMS)
@@ -143,6 +150,7 @@ def test_what_is_planted_is_found_with_every_seed():
     assert command.planted(other, ["padding"]) == {"padding": command.SEEDS}
 
 
+@pytest.mark.usefixtures("a_single_seed")
 def test_the_row_of_a_broken_model_has_the_smallest_input():
     why = command.Reading("no causal mask")
     page = command.Reading("it is said to be so", "https://…")
@@ -157,6 +165,7 @@ def test_the_row_of_a_broken_model_has_the_smallest_input():
     assert found["own words"]["verdict"] == "ok"
 
 
+@pytest.mark.usefixtures("a_single_seed")
 def test_a_design_is_explained_and_what_nobody_has_read_says_so():
     page = command.Reading("it is said to be so", "https://…")
     found = made_of(without_causal_mask, readings={"causality": page})["causality"]
@@ -165,6 +174,7 @@ def test_a_design_is_explained_and_what_nobody_has_read_says_so():
     assert made_of(without_causal_mask)["causality"]["reading"] == "not read yet"
 
 
+@pytest.mark.usefixtures("a_single_seed")
 def test_a_faulty_step_is_compared_with_one_call():
     def step(model, source, target):
         return torch.cat([model(source, word) for word in target.split(1, dim=1)], dim=1)
@@ -175,6 +185,7 @@ def test_a_faulty_step_is_compared_with_one_call():
     assert "beside" not in shown
 
 
+@pytest.mark.usefixtures("a_single_seed")
 def test_a_property_that_needs_an_effect_shows_none():
     def deaf(model, source, target):
         return model(torch.full_like(source, 5), target)
@@ -184,6 +195,7 @@ def test_a_property_that_needs_an_effect_shows_none():
     assert shown["source"] != shown["beside"]["source"]
 
 
+@pytest.mark.usefixtures("a_single_seed")
 def test_the_command_stores_the_rows_and_the_versions(monkeypatch, tmp_path, capsys):
     other = command.Other("ours", "here", "1", "https://…", "tokens", ours, without_causal_mask)
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
