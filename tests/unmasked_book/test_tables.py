@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from unmasked_book.tables import Table
+from unmasked_book.tables import Listing, Table
 
 ROWS = {"x & y": ["1", "22"], "z": ["–", "3"]}
 SMALL = Table("A & B", ["one", "a <b>"], ROWS, note="Here")
@@ -45,3 +45,9 @@ def test_a_short_name_stays_on_one_line():
 def test_a_row_that_does_not_fit_is_named():
     with pytest.raises(ValueError, match="z: 1 cells for 2 columns"):
         Table("A", ["one", "two"], {"z": ["1"]})
+
+
+def test_a_listing_is_markdown_and_lines():
+    listing = Listing([["a", "b"], ["1", "2"]])
+    assert listing._repr_markdown_() == "| a | b |\n|---|---|\n| 1 | 2 |"
+    assert repr(listing) == "a  b\n1  2"

@@ -18,11 +18,12 @@ from matplotlib import rc_context
 from unmasked.plots.picture import COLOURS, GREY, STYLE, Picture, panels
 from unmasked.training.recipe import Recipe
 
+from ..tables import Listing
 from .learning import learn_texts, nats_of_each
 from .lstm import count_parameters
 from .procedure import Experiment
 from .small_data import make
-from .statistics import Interval, T, Table, with_ends
+from .statistics import Interval, T, with_ends
 from .texts import Texts, captions
 
 ALL = 29_000
@@ -106,7 +107,7 @@ def comparisons(
     }
 
 
-def table(gaps: Mapping[str, Compared]) -> Table:
+def table(gaps: Mapping[str, Compared]) -> Listing:
     """Each model's mean with the rate that it chose, and the difference."""
     lines = [
         ["comparison", "first: nats, rate", "second: nats, rate", "difference, nats per word (95%)"]
@@ -117,7 +118,7 @@ def table(gaps: Mapping[str, Compared]) -> Table:
             for each in rows
         ]
         lines.append([name, *means, with_ends(gap)])
-    return Table(lines)
+    return Listing(lines)
 
 
 def drawn(gaps: Mapping[str, Compared]) -> Picture:

@@ -14,6 +14,8 @@ from matplotlib.ticker import LogLocator
 from unmasked.errors import invalid
 from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, look, panels
 
+from ..tables import Listing
+
 # --- Intervals --------------------------------------------------------------------------------
 
 # Student's t by the number of values: where 19 of 20 intervals hold the true mean, or 999 of 1000,
@@ -78,23 +80,10 @@ def options(rows: Rows, name: str) -> list[Any]:
     return list(dict.fromkeys(each[name] for each in rows))
 
 
-class Table(NamedTuple):
-    """Shown as a table where Markdown is, and as lines elsewhere."""
-
-    lines: list[list[str]]  # the first is the heading
-
-    def _repr_markdown_(self) -> str:
-        heading, *rest = (f"| {' | '.join(line)} |" for line in self.lines)
-        return "\n".join([heading, "|" + "---|" * len(self.lines[0]), *rest])
-
-    def __repr__(self) -> str:
-        return "\n".join("  ".join(line) for line in self.lines)
-
-
 def table(
     rows: Rows, measured: str, by: Mapping[str, str], against: Mapping[str, Any],
     *, percent: bool = False, digits: int | None = None,
-) -> Table:  # fmt: skip
+) -> Listing:  # fmt: skip
     """A line for each row, named by these options under these headings: its mean; how far it is
     from the row that differs in `against` alone, seed by seed; and what it chose, from what.
     """
@@ -117,7 +106,7 @@ def table(
         choices = [chosen(each, name) for name in each["tried"]]
         names = ["none" if each[name] is None else str(each[name]) for name in by]
         lines.append([*names, plus_minus(interval(values), percent, digits), *compared, *choices])
-    return Table(lines)
+    return Listing(lines)
 
 
 def chosen(row: Mapping[str, Any], name: str) -> str:
