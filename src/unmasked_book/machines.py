@@ -37,6 +37,7 @@ from unmasked.plots.picture import (
     STYLE,
     Picture,
     look,
+    marked,
     number,
     panels,
 )
@@ -309,9 +310,7 @@ def decoding_step(
     """The first step of greedy search with a new model, for so many sentences of eight words; by
     torch.compile, if wanted.
     """
-    draws = torch.Generator().manual_seed(0)
-    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
-    begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
+    source, begin, parents = begun(config, rows, device)
     with torch.inference_mode():
         steps = FastSteps(Transformer(config).to(device, dtype).eval(), source, 1, 64)
     step: Callable[..., Tensor] = torch.compile(steps.step) if compiled else steps.step
@@ -326,11 +325,18 @@ def decoding_step(
     return run
 
 
-def plain_step(config: TransformerConfig, rows: int, device: torch.device) -> Callable[[], Tensor]:
-    """The second step of the same search by the decoder's own modules, as for any model."""
+def begun(
+    config: TransformerConfig, rows: int, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What a search begins with: eight words a sentence, BOS, and the row that each continues."""
     draws = torch.Generator().manual_seed(0)
     source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
-    begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
+    return source, torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
+
+
+def plain_step(config: TransformerConfig, rows: int, device: torch.device) -> Callable[[], Tensor]:
+    """The second step of the same search by the decoder's own modules, as for any model."""
+    source, begin, parents = begun(config, rows, device)
     with torch.inference_mode():
         steps = Cached(Transformer(config).to(device).eval(), source, 1, 64)
         steps.step(begin, parents)
@@ -530,10 +536,7 @@ def measured(
                 f"{number(x[-1])}"
             )
         if mark:
-            axis.axvline(mark[0], color=GREY, lw=1, ls=(0, (2, 2)))
-            place = axis.get_xaxis_transform()
-            axis.text(mark[0], 0.99, f" {mark[1]}", color=GREY, va="top", transform=place)
-            words.append(f"a vertical line at {number(mark[0])}: {mark[1]}")
+            words.append(marked(axis, *mark))
         axis.set(xlabel=xlabel, ylabel=ylabel)
         on = finish(figure, axis, machine)
         if linear:

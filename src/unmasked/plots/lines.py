@@ -10,7 +10,19 @@ from matplotlib import rc_context
 from torch import Tensor
 
 from ..errors import invalid
-from .picture import COLOURS, DASHES, GREY, INK, STYLE, Picture, in_a_row, look, number, panels
+from .picture import (
+    COLOURS,
+    DASHES,
+    GREY,
+    INK,
+    STYLE,
+    Picture,
+    in_a_row,
+    look,
+    marked,
+    number,
+    panels,
+)
 
 
 def bars(
@@ -97,10 +109,7 @@ def curves(
                 f"{number(at[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"
             )
         if mark:
-            axis.axvline(mark[0], color=GREY, lw=1, ls=(0, (2, 2)))
-            place = axis.get_xaxis_transform()
-            axis.text(mark[0], 0.99, f" {mark[1]}", color=GREY, va="top", transform=place)
-            words.append(f"a vertical line at {number(mark[0])}: {mark[1]}")
+            words.append(marked(axis, *mark))
         axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
         axis.set_xscale("log" if log_x else "linear")
         if log_x and len(xs) <= FEW:

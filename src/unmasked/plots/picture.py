@@ -124,6 +124,14 @@ def dress(
             text.set_color(GREY)
 
 
+def marked(axis: Axes, x: float, label: str) -> str:
+    """A dotted line up from x, with its name; in words, too."""
+    axis.axvline(x, color=GREY, lw=1, ls=(0, (2, 2)))
+    place = axis.get_xaxis_transform()
+    axis.text(x, 0.99, f" {label}", color=GREY, va="top", transform=place)
+    return f"a vertical line at {number(x)}: {label}"
+
+
 def number(value: float) -> str:
     """Two digits that count: 0.37, 12, 3.1e-05."""
     return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"
