@@ -57,53 +57,38 @@ def greedy(
     )
 
 
-class Samples(NamedTuple):
-    """Translations of each sentence, drawn independently of each other."""
-
-    tokens: Tensor  # [B, n, T], without the BOS, with the EOS, then padding
-    log_probs: Tensor  # [B, n]: of the tokens under the model itself, whatever they were drawn from
-
-
 @checked(contracts.sample)
 def sample(
     model: Transformer,
     source: Tensor,
-    n_samples: int = 1,
     max_new_tokens: int | None = None,
     *,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float = 1.0,
-    generator: torch.Generator | None = None,
+    seed: int | torch.Generator | None = None,
     bos: int = BOS,
     eos: int = EOS,
     use_cache: bool = True,
-) -> Samples:
-    """Draws each token from the model's distribution: source [B, S] → Samples.
+) -> Tensor:
+    """Draws each token from the model's distribution: source [B, S] → target [B, T].
 
     A temperature below 1 favours likely tokens, one above 1 evens them out. Then only the `top_k`
-    likeliest stay, and of those the likeliest that together have a probability of `top_p`.
+    likeliest stay, and of those the likeliest that together have a probability of `top_p`. For
+    several samples of a sentence, repeat its row: each row is drawn independently.
 
-    The random numbers come from the generator, or else from PyTorch's own. They are the same on
-    every device, with and without the cache.
+    With a seed the result is the same each time, on every device, with and without the cache. A
+    generator continues where it is; without either, the random numbers are PyTorch's own.
     """
-    limits = limits_of(model, source, max_new_tokens).repeat_interleave(n_samples, dim=0)
-    source = source.repeat_interleave(n_samples, dim=0)
-    chances = torch.rand(int(limits.max()), len(source), generator=generator).to(source.device)
-    log_probs = torch.zeros_like(chances)
+    limits = limits_of(model, source, max_new_tokens)
+    if seed is not None and not isinstance(seed, torch.Generator):
+        seed = torch.Generator().manual_seed(seed)
+    chances = torch.rand(int(limits.max()), len(source), generator=seed).to(source.device)
 
     def by_chance(logits: Tensor, rows: list[int], time: int) -> Tensor:
-        tokens = draw(logits / temperature, chances[time, rows, None], top_k, top_p)
-        log_probs[time, rows] = (
-            logits.float().log_softmax(-1).gather(-1, tokens[..., None])[:, 0, 0]
-        )
-        return tokens
+        return draw(logits / temperature, chances[time, rows, None], top_k, top_p)
 
-    tokens = one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
-    log_probs = log_probs.t()[:, : tokens.shape[1]].masked_fill(tokens == PADDING, 0.0)
-    return Samples(
-        tokens.view(-1, n_samples, tokens.shape[1]), log_probs.sum(1).view(-1, n_samples)
-    )
+    return one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
 
 
 class Hypotheses(NamedTuple):

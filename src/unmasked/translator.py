@@ -110,8 +110,9 @@ class Translator:
         options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
 
         def search(source: Tensor) -> Tensor:
-            chosen = n_samples, max_new_tokens
-            return sample(self.model, source, *chosen, **options, generator=generator).tokens
+            repeated = source.repeat_interleave(n_samples, dim=0)
+            tokens = sample(self.model, repeated, max_new_tokens, **options, seed=generator)
+            return tokens.unflatten(0, (-1, n_samples))
 
         together = max(1, batch_size // n_samples)
         return self.in_batches(sentences, search, together, progress)

@@ -430,15 +430,16 @@ def sample(
     max_new_tokens: int | None,
     bos: int,
     eos: int,
-    n_samples: int,
     temperature: float,
     top_k: int | None,
     top_p: float,
+    seed: object,
 ) -> None:
     search(model, source, max_new_tokens, bos, eos)
-    check_at_least("n_samples", n_samples, 1)
     fix = "as it nears 0, sampling becomes greedy search: call `greedy` for that"
     check_number("temperature", temperature, 1e-3, 1e3, fix)
     if top_k is not None:
         check_at_least("top_k", top_k, 1)
     check_number("top_p", top_p, 1e-9, 1.0, "it is a probability; 1 leaves out nothing")
+    if seed is not None and not isinstance(seed, torch.Generator):
+        check_at_least("seed", seed, 0)
