@@ -19,7 +19,7 @@ CODE = "book/01_masks"  # where the words of code are looked at, too: they are c
 PLAIN_CODE = "document.querySelectorAll('.highlight pre').forEach(e => e.textContent += '')"
 
 
-REACHED = """() => [...document.querySelectorAll("pre")].every(
+REACHED = """() => [...document.querySelectorAll("pre, .pst-scrollable-table-container")].every(
     (box) => box.scrollWidth <= box.clientWidth || box.tabIndex >= 0)"""
 
 
