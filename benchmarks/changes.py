@@ -50,7 +50,7 @@ WITHOUT: dict[str, tuple[str, Any]] = {
     "matrices laid out": (f"{STEPS}.product", as_stored),
     "padding left out": (f"{STEPS}.packed_encode", with_padding),
     "two products for one query": (f"{STEPS}.attend", fused),
-    "largest logit by blocks": ("unmasked.search.likeliest_of", partial(torch.argmax, dim=-1)),
+    "largest logit by NumPy": ("unmasked.search.likeliest_of", partial(torch.argmax, dim=-1)),
     "cross-attention folded": (f"{STEPS}.FoldedCrossAttention.fits", lambda *_: False),
 }
 

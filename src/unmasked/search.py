@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -186,7 +187,7 @@ def one_by_one(
         tokens = torch.full((len(source), 1), bos, device=source.device)
         parents, going, time = torch.zeros_like(tokens), [True] * len(rows), 0
         while any(going):
-            if drop_finished and worth_dropping(sum(going), len(going)):
+            if drop_finished and not all(going) and worth_dropping(sum(going), len(going)):
                 kept = torch.tensor(going, device=source.device)
                 steps.keep(kept)
                 tokens, parents = tokens[kept], parents[kept]
@@ -329,18 +330,12 @@ def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tens
     return totals, chosen // best.shape[-1], tokens.flatten(1).gather(1, chosen)
 
 
-def likeliest_of(x: Tensor, block: int = 64) -> Tensor:
-    """x.argmax(-1), the first of equals: the block with the highest maximum, then the place there.
-
-    Of several rows; a maximum without its place is what a processor finds ten times as fast. (For
-    one row `max` is faster than `argmax`.)
-    """
-    if x.numel() == x.shape[-1]:
-        return x.max(-1).indices
-    blocks = in_blocks(x, block)
-    chosen = blocks.amax(-1).argmax(-1, keepdim=True)  # [..., 1]
-    inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
-    return (chosen[..., None] * block + inside.argmax(-1, keepdim=True))[..., 0, 0]
+def likeliest_of(x: Tensor) -> Tensor:
+    """x.argmax(-1), the first of equals; on a CPU by NumPy, which takes a tenth of the time."""
+    if x.device.type != "cpu":
+        return x.argmax(-1)
+    x = x if x.dtype.itemsize > 2 else x.float()
+    return torch.from_numpy(np.asarray(x.numpy().argmax(-1)))
 
 
 def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:

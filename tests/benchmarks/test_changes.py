@@ -4,7 +4,7 @@ from unmasked_book.records import recorded
 
 CHANGES = [
     "matrices laid out", "padding left out", "two products for one query",
-    "largest logit by blocks", "cross-attention folded",
+    "largest logit by NumPy", "cross-attention folded",
 ]  # fmt: skip
 
 

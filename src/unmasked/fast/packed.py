@@ -24,12 +24,16 @@ class Layout:
 
     def __init__(self, real: Tensor) -> None:
         self.batch, self.length = real.shape
+        self.full = bool(real.all())  # without padding, both ways are only another shape
         self.index = real.flatten().nonzero()[:, 0]  # [N]
 
     def pack(self, x: Tensor) -> Tensor:  # [B, S, D] → [1, N, D]
-        return x.flatten(0, 1).index_select(0, self.index)[None]
+        rows = x.flatten(0, 1)
+        return (rows if self.full else rows.index_select(0, self.index))[None]
 
     def unpack(self, x: Tensor) -> Tensor:  # [1, N, D] → [B, S, D], zeros at padding
+        if self.full:
+            return x.view(self.batch, self.length, -1)
         rows = x.new_zeros(self.batch * self.length, x.shape[-1])
         return rows.index_copy(0, self.index, x[0]).view(self.batch, self.length, -1)
 
@@ -39,7 +43,7 @@ def attend(
     *,
     module: MultiHeadAttention,
     layout: Layout,
-    mask: Tensor,
+    mask: Tensor | None,
     memory: tuple[Tensor, Layout] | None = None,
 ) -> Tensor:
     """The module's attention over packed positions [1, N, D], in self or across to a memory."""
@@ -56,9 +60,10 @@ def packed_encode(model: Transformer, source: Tensor, layout: Layout) -> Tensor:
     """What `model.encode` gives at the real positions: [1, N, D]. For plain models only."""
     layer: Any
     x = layout.pack(model.source_embedding(source))
-    look = {"layout": layout, "mask": padding_mask(source)}
+    mask = None if layout.full else padding_mask(source)
     for layer in model.encoder.layers:
-        x = layer.attention_residual(x, attend, module=layer.self_attention, **look)
+        module = layer.self_attention
+        x = layer.attention_residual(x, attend, module=module, layout=layout, mask=mask)
         x = layer.feed_forward_residual(x, layer.feed_forward)
     return x if model.encoder.norm is None else model.encoder.norm(x)
 
@@ -79,7 +84,8 @@ def packed_decode(model: Transformer, source: Tensor, target: Tensor, real: Tens
     memory = packed_encode(model, source, across)
     x = own.pack(model.target_embedding(target))
     back = {"layout": own, "mask": causal_mask(target.shape[1], device=target.device)}
-    over = {"layout": own, "mask": padding_mask(source), "memory": (memory, across)}
+    mask = None if across.full else padding_mask(source)
+    over = {"layout": own, "mask": mask, "memory": (memory, across)}
     for layer in model.decoder.layers:
         x = layer.self_residual(x, attend, module=layer.self_attention, **back)
         x = layer.cross_residual(x, attend, module=layer.cross_attention, **over)

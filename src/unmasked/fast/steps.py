@@ -37,7 +37,7 @@ class FastSteps:
         real = source != PADDING
         layout, rows = Layout(real), self.rows
         memory = packed_encode(model, source, layout)
-        mask = None if bool(real.all()) else added(real[:, None, None], memory.dtype)
+        mask = None if layout.full else added(real[:, None, None], memory.dtype)
         layers: Any = model.decoder.layers
         self.layers: list[StepLayer] = []
         for layer in layers:

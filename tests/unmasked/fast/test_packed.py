@@ -9,8 +9,8 @@ from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.masks import padding_mask
 
 
-def batch():
-    return ragged([7, 4, 1]), as_target(ragged([2, 5, 3]))
+def batch(lengths=(7, 4, 1)):
+    return ragged(list(lengths)), as_target(ragged([2, 5, 3]))
 
 
 def test_padding_that_a_target_begins_with_is_refused_by_the_packed_way():
@@ -19,19 +19,21 @@ def test_padding_that_a_target_begins_with_is_refused_by_the_packed_way():
         translation_loss(small_model(), ragged([4, 3]), target, packed=True)
 
 
-def test_a_layout_leads_there_and_back():
-    real = torch.tensor([[True, True, False], [False, True, True]])
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_layout_leads_there_and_back(padded):
+    real = torch.tensor([[True, True, not padded], [not padded, True, True]])
     x = torch.randn(2, 3, 4)
     packed = Layout(real).pack(x)
     assert torch.equal(packed, x[real][None])
     assert torch.equal(Layout(real).unpack(packed), x * real[:, :, None])
 
 
+@pytest.mark.parametrize("lengths", [(7, 4, 1), (5, 5, 5)])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("preset", MODELS)
-def test_packed_equals_padded_with_gradients(preset, device):
+def test_packed_equals_padded_with_gradients(preset, device, lengths):
     model = small_model(preset, dropout=0.0, inner_dropout=0.0).to(device)
-    source, target = (tokens.to(device) for tokens in batch())
+    source, target = (tokens.to(device) for tokens in batch(lengths))
     inputs, labels = teacher_forcing(target)
     mask = padding_mask(source)
     memory = model.encode(source)
