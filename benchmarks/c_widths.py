@@ -2,9 +2,10 @@
 
 Example: python benchmarks/c_widths.py
 
-Greedy, for one sentence and for 32, on one thread. All sizes are measured several times over, since
-the caches of a virtual machine are shared with others, and times then differ from one minute to the
-next. Writes c-widths.json among the records. Wants an idle machine, for some five minutes.
+Greedy, for one sentence, on one thread: up to the first new token, and all of them. All sizes are
+measured several times over, since the caches of a virtual machine are shared with others, and times
+then differ from one minute to the next. Writes c-widths.json among the records. Wants an idle
+machine, for one or two minutes.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from unmasked_book.records import record
 from works import NEW_TOKENS, SMALL, beside_c
 
 WIDTHS = (16, 32, 64, 128, 256)
-BATCHES = (1, 32)
+TOKENS = (1, NEW_TOKENS)
 
 
-def measured(rows: int, width: int, rounds: int) -> dict[str, float]:
-    """Seconds of the median search of each engine, in turns; else as wide as the small model."""
+def measured(width: int, new: int, rounds: int) -> dict[str, float]:
+    """Seconds of the median search of each engine, in turns; else like the small model."""
     torch.manual_seed(0)
     size = Size(d_model=width, n_heads=SMALL.n_heads, n_layers=SMALL.n_layers, d_ff=4 * width)
-    contestants = beside_c(size, rows, "cpu", width=1)
+    contestants = beside_c(size, 1, "cpu", new=new)
     times = interleaved(contestants, rounds, "cpu")
     return {name: times.median(name) for name in contestants}
 
 
 def several(repeats: int, rounds: int) -> list[dict[str, Any]]:
     """All sizes, so many times over; for each engine a list of seconds."""
-    sizes = [(rows, width) for rows in BATCHES for width in WIDTHS]
+    sizes = [(width, new) for width in WIDTHS for new in TOKENS]
     found: dict[tuple[int, int], list[dict[str, float]]] = {size: [] for size in sizes}
-    for rows, width in tqdm(sizes * repeats, unit="size"):
-        found[rows, width].append(measured(rows, width, rounds))
+    for width, new in tqdm(sizes * repeats, unit="size"):
+        found[width, new].append(measured(width, new, rounds))
     return [
-        {"rows": rows, "width": width, "seconds": {name: [each[name] for each in times]
-                                                   for name in times[0]}}
-        for (rows, width), times in found.items()
+        {"width": width, "new_tokens": new,
+         "seconds": {name: [each[name] for each in times] for name in times[0]}}
+        for (width, new), times in found.items()
     ]  # fmt: skip
 
 
@@ -59,7 +60,7 @@ def main() -> None:
     torch.set_num_threads(1)
     about = {**machine("cpu"), "command": command(__file__), "ctranslate2": version("ctranslate2")}
     searches = several(options.repeats, options.rounds)
-    sizes = {"layers": SMALL.n_layers, "words": SMALL.vocab, "new_tokens": NEW_TOKENS}
+    sizes = {"layers": SMALL.n_layers, "words": SMALL.vocab}
     path = record("c-widths", {"machine": about, **sizes, "searches": searches})
     print(f"{len(searches)} searches are in {path}")
 

@@ -3,8 +3,8 @@
 Example: python benchmarks/compiled.py --threads 1
 
 The first call of each, those after it, how many of PyTorch's operations are left, and what takes
-the largest shares of a later call. Writes compiled-DEVICE.json among the records. Wants an idle
-machine and a C++ compiler.
+the largest shares of a later call. Writes compiled-DEVICE.json among the records, or another name.
+Wants an idle machine and a C++ compiler.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cpu or cuda (cpu)")
     parser.add_argument("--threads", type=int, default=1, help="on a CPU (1)")
     parser.add_argument("--rounds", type=int, default=7, help="measured in turns (7)")
+    parser.add_argument("--record", metavar="NAME", help="the record's name (compiled-DEVICE)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
@@ -100,7 +101,8 @@ def main() -> None:
         widths = [measured(width, device, options.rounds) for width in WIDTHS]
     about = {**machine(device), "command": command(__file__)}
     sizes = {"rows": ROWS, "length": LENGTH, "words": WORDS, "layers": 2}
-    path = record(f"compiled-{device.type}", {"machine": about, **sizes, "widths": widths})
+    name = options.record or f"compiled-{device.type}"
+    path = record(name, {"machine": about, **sizes, "widths": widths})
     print(f"{len(widths)} widths are in {path}")
 
 

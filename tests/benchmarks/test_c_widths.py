@@ -9,16 +9,17 @@ from unmasked_book.records import recorded
 
 def test_both_engines_are_recorded_for_every_width():
     kept = recorded("c-widths")
-    asked = [(each["rows"], each["width"]) for each in kept["searches"]]
-    assert asked == [(rows, width) for rows in (1, 32) for width in (16, 32, 64, 128, 256)]
+    asked = [(each["width"], each["new_tokens"]) for each in kept["searches"]]
+    assert asked == [(width, new) for width in (16, 32, 64, 128, 256) for new in (1, 64)]
     assert all(each["seconds"].keys() == {"unmasked", "CTranslate2"} for each in kept["searches"])
     assert kept["machine"]["threads"] == 1
 
 
-@pytest.mark.parametrize("rows", [1, 32])
-def test_a_wider_model_takes_longer(rows):
-    times = [each["seconds"] for each in recorded("c-widths")["searches"] if each["rows"] == rows]
-    for engine in ("unmasked", "CTranslate2"):
-        seconds = [statistics.median(each[engine]) for each in times]
-        assert seconds == sorted(seconds)
-        assert seconds[0] > 0
+@pytest.mark.parametrize("engine", ["unmasked", "CTranslate2"])
+@pytest.mark.parametrize("new", [1, 64])
+def test_a_wider_model_takes_longer(engine, new):
+    searches = recorded("c-widths")["searches"]
+    times = [each["seconds"][engine] for each in searches if each["new_tokens"] == new]
+    seconds = [statistics.median(each) for each in times]
+    assert seconds == sorted(seconds)
+    assert seconds[0] > 0

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 
+import pytest
 import torch
 
 import compiled
@@ -28,10 +29,12 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     monkeypatch.setattr(compiled, "seconds", lambda *_: float(next(timed)))
     monkeypatch.setattr(compiled, "profiled", lambda *_: {"mm": 0.75, "add": 0.25})
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["benchmarks/compiled.py", "--rounds", "3"])
+    monkeypatch.setattr(
+        sys, "argv", ["benchmarks/compiled.py", "--rounds", "3", "--record", "here"]
+    )
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # put back afterwards
     compiled.main()
-    kept = json.loads((tmp_path / "compiled-cpu.json").read_text())
+    kept = json.loads((tmp_path / "here.json").read_text())
     assert asked == [False, True] * 2 * len(compiled.WIDTHS)
     assert len(caches - {""}) == 1
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
@@ -41,11 +44,12 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     assert all({"as written", "compiled"} == each["first"].keys() for each in (training, decoding))
     assert decoding["operations"] == {"as written": 0, "compiled": 0}  # these steps have none
     assert decoding["inside"] == {way: {"mm": 0.75, "add": 0.25} for way in compiled.WAYS}
-    assert kept["machine"]["command"] == "python benchmarks/compiled.py --rounds 3"
+    assert kept["machine"]["command"] == "python benchmarks/compiled.py --rounds 3 --record here"
 
 
-def test_the_record_is_of_both_widths():
-    kept = recorded("compiled-cpu")
+@pytest.mark.parametrize("name", ["compiled-cpu", "compiled-intel"])
+def test_the_records_are_of_both_widths(name):
+    kept = recorded(name)
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
     assert all({*each} == {"width", "training", "decoding"} for each in kept["widths"])
     assert kept["machine"]["threads"] == 1

@@ -70,8 +70,13 @@ def test_what_chapter_10_says_about_reversed_batches_is_recorded():
     assert both == one | {"steps": 11500, "both_ways": 0.4}
     in_its_direction = both["steps"] - round(both["both_ways"] * both["steps"]) // 2
     assert in_its_direction < one["steps"]
-    assert "saw fewer batches in its own direction and still did better" in text
-    assert with_them["float16"]["val"]["greedy"] > without["float16"]["val"]["greedy"]
+    fewer = (
+        f"saw fewer batches in its own direction ({in_its_direction:,} instead of {one['steps']:,})"
+    )
+    assert fewer in text
+    scores = [run["float16"]["val"]["greedy"] for run in (without, with_them)]
+    assert scores == sorted(scores)
+    assert "they scored {:.2f} and {:.2f}, although the third".format(*scores) in text
 
 
 def test_what_chapter_10_says_about_dropout_is_recorded():
@@ -81,10 +86,6 @@ def test_what_chapter_10_says_about_dropout_is_recorded():
     lower = {f"{runs[0.1, seed]['val'] - runs[0.3, seed]['val']:.2f}" for seed in (0, 1)}
     assert len(lower) == 1
     assert f"{lower.pop()} lower with either seed" in text
-    gains = [f"{runs[0.3, seed]['bleu'] - runs[0.1, seed]['bleu']:.2f}" for seed in (0, 1)]
-    assert f"More dropout gains {gains[0]} and {gains[1]} points" in text
-    assert "with $p$ = {:.3f} and {:.3f}. Neither gain is clear".format(*found["p"]) in text
-    assert min(found["p"]) > 0.025
     for seed in (0, 1):
         few, more = (dict(map(tuple, runs[dropout, seed]["validation"])) for dropout in (0.1, 0.3))
         assert few[3000] > few[2000] - 0.02  # "stops falling, after some 2,000 steps"
@@ -101,7 +102,7 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
         assert penalties[max(penalties)] < best  # the maximum is inside
         assert round(best - penalties[0.6], 2) <= 0.5
     rows = recorded("multi30k-de-en")["by_length"]
-    assert f"only {rows[-1]['sentences']} long sentences" in text
+    assert f"With only {rows[-1]['sentences']} of them their score is uncertain" in text
     others = [row["beam 5"] for row in rows[:-1]]
     assert 10 < min(others) - rows[-1]["beam 5"] < max(others) - rows[-1]["beam 5"] < 15
     spreads = [rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5")]
@@ -110,7 +111,6 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
     assert f"{rows[-1]['of training']:.0%} of the pairs" in text
     lengths = [[row[f"{how}, length"] for row in rows] for how in ("greedy", "beam 5")]
     assert all(f"{each[-1]:.0%} of the references' words" in text for each in lengths)
-    assert f"at least {min(min(each[:-1]) for each in lengths):.0%} in the other groups" in text
     brevity = math.exp(1 - 1 / rows[-1]["beam 5, length"])  # near enough: words, not tokens
     assert 1.5 < rows[-1]["beam 5"] / brevity - rows[-1]["beam 5"] < 2.5
 
