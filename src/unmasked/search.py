@@ -78,18 +78,24 @@ def sample(
     likeliest stay, and of those the likeliest that together have a probability of `top_p`. For
     several samples of a sentence, repeat its row: each row is drawn independently.
 
-    With a seed the result is the same each time, on every device, with and without the cache. A
-    generator continues where it is; without either, the random numbers are PyTorch's own.
+    With a seed, the same batch gives the same result each time: on every device, with and without
+    the cache, unless rounding tips a draw. A generator (on the CPU) continues where it is; without
+    either, the random numbers are PyTorch's own.
     """
     limits = limits_of(model, source, max_new_tokens)
-    if seed is not None and not isinstance(seed, torch.Generator):
-        seed = torch.Generator().manual_seed(seed)
-    chances = torch.rand(int(limits.max()), len(source), generator=seed).to(source.device)
+    drawn_by = generator_of(seed)
+    chances = torch.rand(int(limits.max()), len(source), generator=drawn_by).to(source.device)
 
     def by_chance(logits: Tensor, rows: list[int], time: int) -> Tensor:
         return draw(logits / temperature, chances[time, rows, None], top_k, top_p)
 
     return one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
+
+
+def generator_of(seed: int | torch.Generator | None) -> torch.Generator | None:
+    if seed is None or isinstance(seed, torch.Generator):
+        return seed
+    return torch.Generator().manual_seed(int(seed))
 
 
 class Hypotheses(NamedTuple):
@@ -187,7 +193,7 @@ def one_by_one(
         tokens = torch.full((len(source), 1), bos, device=source.device)
         parents, going, time = torch.zeros_like(tokens), [True] * len(rows), 0
         while any(going):
-            if drop_finished and not all(going) and worth_dropping(sum(going), len(going)):
+            if drop_finished and worth_dropping(sum(going), len(going)):
                 kept = torch.tensor(going, device=source.device)
                 steps.keep(kept)
                 tokens, parents = tokens[kept], parents[kept]
@@ -331,7 +337,7 @@ def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tens
 
 
 def likeliest_of(x: Tensor) -> Tensor:
-    """x.argmax(-1), the first of equals; on a CPU by NumPy, which takes a tenth of the time."""
+    """x.argmax(-1), the first of equals; on a CPU by NumPy, in a fraction of the time."""
     if x.device.type != "cpu":
         return x.argmax(-1)
     x = x if x.dtype.itemsize > 2 else x.float()

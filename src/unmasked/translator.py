@@ -16,9 +16,9 @@ from .config import EOS
 from .data.corpus import Corpus, pad
 from .data.sources import languages
 from .data.vocabulary import Vocabulary
-from .errors import check_at_least, check_text, check_type, invalid
+from .errors import check_at_least, check_seed, check_text, check_type, invalid
 from .folder import Kept, read, write
-from .search import beam, greedy, sample
+from .search import beam, generator_of, greedy, sample
 from .storage import set_tensors, tensors_of
 from .transformer import Transformer
 
@@ -106,7 +106,9 @@ class Translator:
         With a seed they are the same each time. See `search.sample` for the other options.
         """
         check_at_least("n_samples", n_samples, 1)
-        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        if seed is not None:
+            check_seed(seed)
+        generator = generator_of(seed)  # one for all batches
         options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
 
         def search(source: Tensor) -> Tensor:

@@ -11,7 +11,10 @@ import compiled
 from unmasked_book.records import recorded
 
 
-def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "name"), [([], "compiled-cpu"), (["--record", "here"], "here")]
+)
+def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path, options, name):
     asked, timed, caches = [], iter(range(1, 100)), set()
 
     def step(_, __, recipe, ___):
@@ -29,12 +32,10 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     monkeypatch.setattr(compiled, "seconds", lambda *_: float(next(timed)))
     monkeypatch.setattr(compiled, "profiled", lambda *_: {"mm": 0.75, "add": 0.25})
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
-    monkeypatch.setattr(
-        sys, "argv", ["benchmarks/compiled.py", "--rounds", "3", "--record", "here"]
-    )
+    monkeypatch.setattr(sys, "argv", ["benchmarks/compiled.py", "--rounds", "3", *options])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")  # put back afterwards
     compiled.main()
-    kept = json.loads((tmp_path / "here.json").read_text())
+    kept = json.loads((tmp_path / f"{name}.json").read_text())
     assert asked == [False, True] * 2 * len(compiled.WIDTHS)
     assert len(caches - {""}) == 1
     assert [each["width"] for each in kept["widths"]] == list(compiled.WIDTHS)
@@ -44,7 +45,9 @@ def test_both_ways_are_measured_in_turns_and_recorded(monkeypatch, tmp_path):
     assert all({"as written", "compiled"} == each["first"].keys() for each in (training, decoding))
     assert decoding["operations"] == {"as written": 0, "compiled": 0}  # these steps have none
     assert decoding["inside"] == {way: {"mm": 0.75, "add": 0.25} for way in compiled.WAYS}
-    assert kept["machine"]["command"] == "python benchmarks/compiled.py --rounds 3 --record here"
+    assert kept["machine"]["command"] == " ".join(
+        ["python benchmarks/compiled.py --rounds 3", *options]
+    )
 
 
 @pytest.mark.parametrize("name", ["compiled-cpu", "compiled-intel"])

@@ -5,6 +5,7 @@ import math
 import re
 import threading
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -595,6 +596,12 @@ def test_a_generator_continues_where_it_is():
     assert not torch.equal(first, sample(model, source, 6, seed=drawn_by))
 
 
+def test_a_seed_may_be_numpys():
+    model, source = untrained(), ragged(LENGTHS)
+    found = [sample(model, source, 6, seed=seed) for seed in (3, np.int64(3), np.uint8(3))]
+    assert all(torch.equal(each, found[0]) for each in found)
+
+
 def test_rows_of_one_sentence_are_drawn_independently():
     model, source = untrained(), ragged([4]).expand(8, -1)
     assert len(set(map(tuple, sample(model, source, 6, seed=0).tolist()))) == 8
@@ -620,6 +627,7 @@ def test_samples_keep_to_the_limit_of_their_sentence_and_never_hold_padding():
     [
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ({"seed": 0.5}, "seed: expected a whole number of at least 0, got 0.5"),
+        ({"seed": 2**32}, "seed: expected a number below 2**32, got 4294967296; choose a smaller"),
         ({"temperature": 0.0}, "temperature: expected a number from 0.001 to 1000, got 0.0; as"),
         ({"top_k": 0}, "top_k: expected a whole number of at least 1, got 0"),
         ({"top_p": 0.0}, "top_p: expected a number from 1e-09 to 1, got 0.0"),
@@ -632,10 +640,11 @@ def test_what_cannot_be_drawn_from_is_refused(options, message):
         sample(untrained(), ragged(LENGTHS), **options)
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rows", [1, 3])
-def test_the_likeliest_of_many_is_the_first_of_the_highest(rows, kind):
-    x = torch.randint(0, 30, (rows, 2, 640)).to(kind)
+def test_the_likeliest_of_many_is_the_first_of_the_highest(rows, device, kind):
+    x = torch.randint(0, 30, (rows, 2, 640)).to(device, kind)
     highest = (x == x.amax(-1, keepdim=True)).int().argmax(-1)
     assert torch.equal(search.likeliest_of(x), highest)
 

@@ -84,6 +84,9 @@ def test_samples_are_those_of_the_search_each_in_its_place():
         made.sample(["a"], 0)
     with pytest.raises(ValueError, match=r"^sentences: expected a list of sentences"):
         made.sample("a")
+    for seed in (-1, 0.5, True):
+        with pytest.raises(ValueError, match=r"^seed: expected a whole number of at least 0"):
+            made.sample(["a"], seed=seed)
 
 
 def test_sentences_of_a_length_go_together_and_the_longest_first(monkeypatch):

@@ -11,7 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -103,6 +103,12 @@ def check_at_least(argument: str, value: object, least: int) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
         fix = f"pass {least} or more"
         raise invalid(argument, f"a whole number of at least {least}", repr(value), fix)
+
+
+def check_seed(value: Any) -> None:
+    check_at_least("seed", value, 0)
+    if value >= 2**32:
+        raise invalid("seed", "a number below 2**32", value, "choose a smaller one")
 
 
 def check_heads_divide(d_model: int, n_heads: int) -> None:

@@ -20,6 +20,7 @@ from . import (
     check_mask,
     check_number,
     check_probability,
+    check_seed,
     check_tokens,
     check_type,
     check_vectors,
@@ -442,4 +443,4 @@ def sample(
         check_at_least("top_k", top_k, 1)
     check_number("top_p", top_p, 1e-9, 1.0, "it is a probability; 1 leaves out nothing")
     if seed is not None and not isinstance(seed, torch.Generator):
-        check_at_least("seed", seed, 0)
+        check_seed(seed)

@@ -25,14 +25,14 @@ class Layout:
     def __init__(self, real: Tensor) -> None:
         self.batch, self.length = real.shape
         self.full = bool(real.all())  # without padding, both ways are only another shape
-        self.index = real.flatten().nonzero()[:, 0]  # [N]
+        self.index = None if self.full else real.flatten().nonzero()[:, 0]  # [N]
 
     def pack(self, x: Tensor) -> Tensor:  # [B, S, D] → [1, N, D]
         rows = x.flatten(0, 1)
-        return (rows if self.full else rows.index_select(0, self.index))[None]
+        return (rows if self.index is None else rows.index_select(0, self.index))[None]
 
     def unpack(self, x: Tensor) -> Tensor:  # [1, N, D] → [B, S, D], zeros at padding
-        if self.full:
+        if self.index is None:
             return x.view(self.batch, self.length, -1)
         rows = x.new_zeros(self.batch * self.length, x.shape[-1])
         return rows.index_copy(0, self.index, x[0]).view(self.batch, self.length, -1)

@@ -12,7 +12,14 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..errors import check_at_least, check_choice, check_number, check_probability, invalid
+from ..errors import (
+    check_at_least,
+    check_choice,
+    check_number,
+    check_probability,
+    check_seed,
+    invalid,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +46,7 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("steps", "tokens", "accumulate", "warmup"):
             check_at_least(name, getattr(self, name), 1)
-        check_at_least("seed", self.seed, 0)
-        if self.seed >= 2**32:
-            raise invalid("seed", "a number below 2**32", self.seed, "choose a smaller one")
+        check_seed(self.seed)
         check_choice("schedule", self.schedule, ("trapezoid", "paper"))
         check_choice("optimizer", self.optimizer, ("adamw", "adam"))
         check_choice("precision", self.precision, ("float32", "bfloat16"))

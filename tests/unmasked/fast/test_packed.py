@@ -9,8 +9,8 @@ from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.masks import padding_mask
 
 
-def batch(lengths=(7, 4, 1)):
-    return ragged(list(lengths)), as_target(ragged([2, 5, 3]))
+def batch(lengths=(7, 4, 1), targets=(2, 5, 3)):
+    return ragged(list(lengths)), as_target(ragged(list(targets)))
 
 
 def test_padding_that_a_target_begins_with_is_refused_by_the_packed_way():
@@ -28,12 +28,12 @@ def test_a_layout_leads_there_and_back(padded):
     assert torch.equal(Layout(real).unpack(packed), x * real[:, :, None])
 
 
-@pytest.mark.parametrize("lengths", [(7, 4, 1), (5, 5, 5)])
+@pytest.mark.parametrize("lengths", [[(7, 4, 1)], [(5, 5, 5)], [(7, 4, 1), (4, 4, 4)]])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("preset", MODELS)
 def test_packed_equals_padded_with_gradients(preset, device, lengths):
     model = small_model(preset, dropout=0.0, inner_dropout=0.0).to(device)
-    source, target = (tokens.to(device) for tokens in batch(lengths))
+    source, target = (tokens.to(device) for tokens in batch(*lengths))
     inputs, labels = teacher_forcing(target)
     mask = padding_mask(source)
     memory = model.encode(source)
