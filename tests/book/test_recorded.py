@@ -1,7 +1,6 @@
 """Numbers in the prose that come from recorded runs are the recorded ones."""
 
 import json
-import math
 import re
 
 from pages import ROOT, prose
@@ -74,9 +73,8 @@ def test_what_chapter_10_says_about_reversed_batches_is_recorded():
         f"saw fewer batches in its own direction ({in_its_direction:,} instead of {one['steps']:,})"
     )
     assert fewer in text
-    scores = [run["float16"]["val"]["greedy"] for run in (without, with_them)]
-    assert scores == sorted(scores)
-    assert "they scored {:.2f} and {:.2f}, although the third".format(*scores) in text
+    for split in ("val", "test_2016_flickr"):  # "scores higher than the second"
+        assert with_them["float16"][split]["beam 5"] > without["float16"][split]["beam 5"]
 
 
 def test_what_chapter_10_says_about_dropout_is_recorded():
@@ -102,17 +100,13 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
         assert penalties[max(penalties)] < best  # the maximum is inside
         assert round(best - penalties[0.6], 2) <= 0.5
     rows = recorded("multi30k-de-en")["by_length"]
-    assert f"With only {rows[-1]['sentences']} of them their score is uncertain" in text
-    others = [row["beam 5"] for row in rows[:-1]]
-    assert 10 < min(others) - rows[-1]["beam 5"] < max(others) - rows[-1]["beam 5"] < 15
-    spreads = [rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5")]
-    assert f"lie within {max(spreads):.1f} points of it" in text
-    assert max(spreads) < 5  # and so the drop is larger
+    assert f"the {rows[-1]['sentences']} test sentences of {rows[-1]['from']} German words" in text
+    assert f"reach only {rows[-1]['beam 5']:.1f} with the beam" in text
+    for how in ("greedy", "beam 5"):
+        assert min(row[how] for row in rows[:-1]) - rows[-1][how] > 10
+    spread = max(rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5"))
+    assert f"lie within {spread:.1f} points of theirs" in text
     assert f"{rows[-1]['of training']:.0%} of the pairs" in text
-    lengths = [[row[f"{how}, length"] for row in rows] for how in ("greedy", "beam 5")]
-    assert all(f"{each[-1]:.0%} of the references' words" in text for each in lengths)
-    brevity = math.exp(1 - 1 / rows[-1]["beam 5, length"])  # near enough: words, not tokens
-    assert 1.5 < rows[-1]["beam 5"] / brevity - rows[-1]["beam 5"] < 2.5
 
 
 def test_what_chapter_10_says_about_short_trainings_is_recorded():
@@ -125,16 +119,8 @@ def test_what_chapter_10_says_about_short_trainings_is_recorded():
         assert len(tried) >= 4
         assert min(tried) < max(tried, key=tried.get) == rungs[name]["rate"] < max(tried)
     post, pre = (rungs[name]["bleu"] for name in ("post-norm", "pre-norm"))
-    assert 3.5 < min(post) < max(post) < 6.5
-    assert round(sum(pre) / 3) == 22
+    assert max(post) < 6.5
     assert 4 < min(pre[:2]) - pre[2] < 5
-    rambling = rungs["pre-norm"]["words"][2]
-    others = [
-        words for name, rung in rungs.items() if name != "post-norm" for words in rung["words"]
-    ]
-    others.remove(rambling)
-    assert f"{rambling} words per caption" in text
-    assert f"between {min(others)} and {max(others)}" in text
 
     def gains(name):
         below = rungs[rungs[name]["below"]]["bleu"]
