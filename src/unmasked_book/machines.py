@@ -20,7 +20,7 @@ import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullFormatter, NullLocator
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -36,6 +36,8 @@ from unmasked.plots.picture import (
     MARKERS,
     STYLE,
     Picture,
+    few_powers,
+    in_a_row,
     look,
     marked,
     number,
@@ -551,12 +553,12 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
     """Both scales logarithmic, and a legend under what was measured on."""
     axis.set(xscale="log", yscale="log")
     for side in (axis.xaxis, axis.yaxis):
-        low, high = side.get_data_interval()
-        side.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
-        side.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        side.set_minor_formatter(NullFormatter())
+        if not few_powers(side):
+            side.set_major_formatter(lambda value, _: f"{value:,.10g}")
+            side.set_minor_formatter(NullFormatter())
     axis.spines[["top", "right"]].set_visible(False)
     on = where(machine)
-    legend = figure.legend(loc="outside lower center", ncols=4, title=on, title_fontsize=8)
+    columns = in_a_row(axis.get_legend_handles_labels()[1])
+    legend = figure.legend(loc="outside lower center", ncols=columns, title=on, title_fontsize=8)
     legend.get_title().set_color(GREY)
     return f"Measured on {on}."

@@ -57,7 +57,7 @@ def timeline(
     words = []
     colours = dict(zip([*kinds, rest], [*COLOURS[: len(kinds)], "#9aa3ad"], strict=True))
     with rc_context(STYLE):
-        figure, rows = panels(len(runs), 1, 1.0)
+        figure, rows = panels(len(runs), 1, 1.35)
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
             sorted_out: dict[str, list[tuple[float, float]]] = {kind: [] for kind in colours}
             for begin, took, called in calls:

@@ -105,7 +105,7 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
     for how in ("greedy", "beam 5"):
         assert min(row[how] for row in rows[:-1]) - rows[-1][how] > 10
     spread = max(rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5"))
-    assert f"lie within {spread:.1f} points of theirs" in text
+    assert f"lie within {spread:.1f} points of it" in text
     assert f"{rows[-1]['of training']:.0%} of the pairs" in text
 
 

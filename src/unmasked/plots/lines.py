@@ -17,6 +17,7 @@ from .picture import (
     INK,
     STYLE,
     Picture,
+    few_powers,
     in_a_row,
     look,
     marked,
@@ -118,6 +119,8 @@ def curves(
         elif not log_x and len(xs) <= FEW and np.array_equal(xs, xs.round()):
             axis.set_xticks(xs)
         axis.set_yscale("log" if log_y else "linear")
+        if log_y:
+            few_powers(axis.yaxis)
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01, y=0.15 if mark else 0.05)  # space for what the mark says
         axis.set_ylim(bottom=low)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping, Sequence
+from math import ceil
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
 from ..errors import check_type, invalid
@@ -83,8 +86,9 @@ def look(colours: Mapping[str, int] | None, name: str, place: int) -> int:
 
 
 def in_a_row(names: Collection[str]) -> int:
-    """So many of a legend's names stand side by side below a figure."""
-    return min(4 if sum(map(len, names)) < 60 else 2, len(names))
+    """So many of a legend's names stand side by side below a figure, in rows of the same length."""
+    rows = ceil(len(names) / (4 if sum(map(len, names)) < 60 else 2))
+    return ceil(len(names) / max(1, rows))
 
 
 def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
@@ -130,6 +134,17 @@ def marked(axis: Axes, x: float, label: str) -> str:
     place = axis.get_xaxis_transform()
     axis.text(x, 0.99, f" {label}", color=GREY, va="top", transform=place)
     return f"a vertical line at {number(x)}: {label}"
+
+
+def few_powers(axis: Axis) -> bool:
+    """Labels 1, 2, 5, 10, … on a logarithmic axis if it spans less than three powers of ten."""
+    low, high = axis.get_data_interval()
+    if not 0 < high < 1000 * low:
+        return False
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axis.set_minor_formatter(NullFormatter())
+    return True
 
 
 def number(value: float) -> str:

@@ -9,7 +9,7 @@ function buildBeam(element, data) {
   const chosen = { ...data.start };
   let search, step;
   make("p", element, `Translating “${data.sentence}”: choose how many beginnings the search keeps and how ` +
-    "much it forgives long sentences, then walk through its steps.");
+    "strongly it favours long sentences, then walk through its steps.");
   const choices = make("div", element, null, { class: "unmasked-row" });
   choice(choices, "beam width", labels(data.widths), key(chosen.width),
     (width) => start({ width: Number(width) }));
@@ -25,7 +25,7 @@ function buildBeam(element, data) {
   const say = announcer(element, 0);
   const picture = make("div", element);
   make("p", element, "The number is the log-probability so far, or the score of a sentence that has ended " +
-    "(square). Faint: dropped at this step. Bold: the winner.", { class: "unmasked-note" });
+    "(square and orange). Faint: dropped at this step. Bold: the winner.", { class: "unmasked-note" });
   const why = make("p", element);
   const details = make("details", element);
   make("summary", details, "As a list: what has ended, and the beginnings of this step");
@@ -81,8 +81,10 @@ function reason(limit, alpha, winner, open) {
   if (!open) return "The search stops: nothing is left to continue.";
   const divisor = penalty(limit, alpha), hope = open.total / divisor;
   const verdict = hope > winner.score ? "better than" : "no better than";
-  return `Still open: “${open.text}” (${printed(open.total)}). If it lost nothing more up to the limit ` +
-    `of ${limit} tokens, it would score ${printed(open.total)} / ${printed(divisor)} = ${printed(hope)}, ` +
+  const score = alpha
+    ? `up to the limit of ${limit} tokens, it would score ${printed(open.total)} / ${printed(divisor)} = `
+    : "on its way, it would score ";
+  return `Still open: “${open.text}” (${printed(open.total)}). If it lost nothing more ${score}${printed(hope)}, ` +
     `${verdict} ${printed(winner.score)}: the search ${hope > winner.score ? "goes on" : "stops"}.`;
 }
 

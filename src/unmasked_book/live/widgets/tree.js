@@ -2,12 +2,13 @@
 import { make, printed } from "./dom.js";
 
 const ROW = 46, BOX = 25, GAP = 18, TOP = 4, NARROWEST = 40;
+const SMALLEST = 0.75; // before it scrolls, a wide tree shrinks, but its letters stay readable
 
 // nodes: { id, parent, token, time, total, score, state, wins }, one for each beginning.
 //   parent: an id; null at the root            time: how many tokens so far, which is the column
 //   total: its log-probability                 score: of a finished sentence, else null
 //   state: "kept", "dropped" or "finished"     wins: whether it is on the winner's path
-// The picture goes into a box that scrolls sideways and is returned; the next call with the same parent
+// The picture goes into a box that scrolls sideways if it must, and is returned; the next call with the same parent
 // replaces it.
 export function drawTree(parent, nodes, label) {
   const box = parent.querySelector(".unmasked-tree") || makeBox(parent);
@@ -20,6 +21,7 @@ export function drawTree(parent, nodes, label) {
   box.replaceChildren();
   const picture = make("svg", box, null,
     { role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` });
+  Object.assign(picture.style, { maxWidth: `${width}px`, minWidth: `${SMALLEST * width}px` });
   const ordered = [...nodes].sort((a, b) => a.wins - b.wins); // what wins lies on top
   for (const node of ordered) if (node.parent !== null) drawBranch(picture, place, node);
   for (const node of ordered) drawBox(picture, place.get(node.id), node);
@@ -46,9 +48,9 @@ function inColumns(nodes) {
   return columns;
 }
 
-// A letter takes about eight, and below the shortest token there is still a number.
+// A letter takes about eight, the mark of a first piece more, and a number stands below them all.
 function halfWidth(node) {
-  return 4 * node.token.length + 7;
+  return 4 * node.token.length + (node.token.startsWith("▁") ? 9 : 7);
 }
 
 // From the right side of its parent to its own left side.
