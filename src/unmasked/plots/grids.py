@@ -221,14 +221,14 @@ def attention_maps(
 ) -> Picture:
     """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
 
-    A decoder's rows are named "read → predicted next" where `predicted` gives the latter. In words,
-    each query is named with the key that gets most of its weight. The squares of the `marked` pairs
-    (query, key) get a frame.
+    A decoder's rows are named "token read → next token" where `predicted` gives the latter. In
+    words, each query is named with the key that gets most of its weight. The squares of the
+    `marked` pairs (query, key) get a frame.
     """
     y = "queries"
     if predicted is not None:
         pairs = zip(queries, labels("predicted", predicted, len(queries)), strict=True)
-        queries, y = [f"{read} → {then}" for read, then in pairs], "token read → predicted next"
+        queries, y = [f"{read} → {then}" for read, then in pairs], "token read → next token"
     grid = [(title, map_, queries, keys) for title, map_ in maps.items()]
     return map_grid(grid, per_row, marked, xlabel, y)
 
@@ -264,7 +264,7 @@ def map_grid(
     words = []
     alike = len({(tuple(queries), tuple(keys)) for _, _, queries, keys in grid}) == 1
     with rc_context(STYLE):
-        height = (5.8 if alike and rows > 1 else 7.6) / max(2, columns)
+        height = (5.8 if alike and rows > 1 else 6.6 if alike else 7.6) / max(2, columns)
         figure, axes = panels(rows, columns, 4.6 if len(grid) == 1 else height)
         if len(grid) == 1:  # in the middle, with its names and its scale beside it
             figure.set_layout_engine("compressed")

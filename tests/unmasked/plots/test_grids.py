@@ -182,7 +182,7 @@ def test_a_decoders_rows_name_the_token_read_and_the_one_predicted_next():
     picture = plots.attention_maps(maps, ["<bos>", "a"], ["k0", "k1"], predicted=["a", "b"])
     [axis, _] = picture.figure.axes  # and the scale of colours
     assert [tick.get_text() for tick in axis.get_yticklabels()] == ["<bos> → a", "a → b"]
-    assert axis.get_ylabel() == "token read → predicted next"
+    assert axis.get_ylabel() == "token read → next token"
     assert "x: <bos> → a to k1 0.75, a → b to k0 1.00" in picture.words
     with pytest.raises(ValueError, match="predicted: expected 2 labels"):
         plots.attention_maps(maps, ["<bos>", "a"], ["k0", "k1"], predicted=["a"])
