@@ -522,7 +522,7 @@ def measured(
             if len(values) != len(x):
                 fix = "give x and each line the same length"
                 raise invalid(name, f"{len(x)} values", len(values), fix)
-            label, said, path = name, name, list(values)
+            label, said = name, name
             if fitted:
                 power = exponent(x[-fitted:], values[-fitted:])
                 grows = round(power, 1) + 0.0  # + 0.0: never -0.0
@@ -531,8 +531,11 @@ def measured(
                 path = [scale * each**power for each in x[-fitted:]]
             own = look(colours, name, i)
             style: dict[str, Any] = {"color": COLOURS[own], "linestyle": DASHES[own], "lw": 1.5}
-            axis.plot(x, values, MARKERS[own], color=COLOURS[own], label=label)
-            axis.plot(x[-len(path) :], path, **style)
+            if fitted:
+                axis.plot(x, values, MARKERS[own], color=COLOURS[own], label=label)
+                axis.plot(x[-len(path) :], path, **style)
+            else:
+                axis.plot(x, values, marker=MARKERS[own], label=label, **style)
             words.append(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
                 f"{number(x[-1])}"
