@@ -406,9 +406,9 @@ def test_products_stand_under_their_roof():
 def test_points_are_joined_and_their_places_named():
     picture = measured({"a": [1, 20, 30]}, [1, 2, 4000], MACHINE, **LABELS)
     [axis] = picture.figure.axes
-    points, joined = lines(axis)
-    assert np.allclose(points, [[1, 1], [2, 20], [4000, 30]])
-    assert np.allclose(joined, points)
+    [line] = axis.get_lines()  # one, so that the legend shows its points and its dashes
+    assert np.allclose(line.get_xydata(), [[1, 1], [2, 20], [4000, 30]])
+    assert "None" not in (line.get_marker(), line.get_linestyle())
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["1", "2", "4,000"]
     assert axis.yaxis.get_major_formatter()(0.05, 0) == "0.05"
     assert axis.yaxis.get_major_formatter()(2000.0, 0) == "2,000"
