@@ -67,6 +67,7 @@ def timeline(
                 axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
             whole = calls[-1].begin + calls[-1].took
             axis.set(xlim=(0, whole), yticks=[], title=name)
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axis.spines[["left", "top", "right"]].set_visible(False)
             shares = ", ".join(
                 f"{kind} {sum(took for _, took in bars) / whole:.0%}"
