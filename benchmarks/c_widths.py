@@ -2,7 +2,8 @@
 
 Example: python benchmarks/c_widths.py
 
-Greedy, for one sentence, on one thread: up to the first new token, and all of them. All sizes are
+Greedy, for one sentence, on one thread: up to the first new token, and all of them; and beside both
+engines the matrix products of our steps with nothing between them. All sizes are
 measured several times over, since the caches of a virtual machine are shared with others, and times
 then differ from one minute to the next. Writes c-widths.json among the records. Wants an idle
 machine, for one or two minutes.
@@ -11,6 +12,7 @@ machine, for one or two minutes.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -20,7 +22,9 @@ from tqdm import tqdm
 from command import command
 from peers import Size
 from timing import interleaved
+from unmasked import TransformerConfig
 from unmasked.training.machine import machine
+from unmasked_book.machines import step_products
 from unmasked_book.records import record
 from works import NEW_TOKENS, SMALL, beside_c
 
@@ -32,9 +36,28 @@ def measured(width: int, new: int, rounds: int) -> dict[str, float]:
     """Seconds of the median search of each engine, in turns; else like the small model."""
     torch.manual_seed(0)
     size = Size(d_model=width, n_heads=SMALL.n_heads, n_layers=SMALL.n_layers, d_ff=4 * width)
-    contestants = beside_c(size, 1, "cpu", new=new)
+    contestants = beside_c(size, 1, "cpu", new=new) | {"products": products(size, new)}
     times = interleaved(contestants, rounds, "cpu")
     return {name: times.median(name) for name in contestants}
+
+
+def products(size: Size, new: int) -> Callable[[], None]:
+    """Those of so many of our steps, for a source as long as the others translate."""
+    config = TransformerConfig(
+        source_vocab=size.vocab,
+        target_vocab=size.vocab,
+        d_model=size.d_model,
+        n_heads=size.n_heads,
+        n_layers=size.n_layers,
+        d_ff=size.d_ff,
+    )
+    step = step_products(config, 24, torch.device("cpu"))
+
+    def run() -> None:
+        for _ in range(new):
+            step()
+
+    return run
 
 
 def several(repeats: int, rounds: int) -> list[dict[str, Any]]:

@@ -395,11 +395,16 @@ def calls(run: Callable[[], object]) -> Counter[str]:
     return found.count
 
 
+def profiler() -> torch.profiler.profile:
+    """PyTorch's own, which says nothing when it begins and ends."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    return torch.profiler.profile()
+
+
 def profiled(run: Callable[[], object], device: torch.device, times: int = 5) -> dict[str, float]:
     """The share of each operation in the time of a run, the largest first: `torch.profiler`."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it also writes when it begins and ends
     run()
-    with torch.profiler.profile() as found:
+    with profiler() as found:
         for _ in range(times):
             run()
         synchronise(device)

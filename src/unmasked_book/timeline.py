@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,8 @@ import torch
 from matplotlib import rc_context
 
 from unmasked.plots.picture import COLOURS, STYLE, Picture, in_a_row, number, panels
+
+from .machines import profiler
 
 RUN = "one run"
 
@@ -24,9 +25,8 @@ class Call(NamedTuple):
 
 def trace(run: Callable[[], object], times: int = 7) -> list[Call]:
     """The calls of the fastest of several runs, in order."""
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it also writes when it begins and ends
     run()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as found:
+    with profiler() as found:
         for _ in range(times):
             with torch.profiler.record_function(RUN):
                 run()
@@ -47,6 +47,27 @@ def names(event: Any) -> Iterable[str]:
         yield from names(inner)
 
 
+Spans = dict[str, list[tuple[float, float]]]  # of each kind: where a call begins, how long it takes
+
+
+def by_kind(calls: Sequence[Call], kinds: Mapping[str, Iterable[str]], rest: str) -> Spans:
+    """Each call with the first kind that names anything in it, or with the rest."""
+    found: Spans = {kind: [] for kind in (*kinds, rest)}
+    for begin, took, called in calls:
+        kind = next((kind for kind, some in kinds.items() if called & {*some}), rest)
+        found[kind].append((begin, took))
+    return found
+
+
+def shares(
+    calls: Sequence[Call], kinds: Mapping[str, Iterable[str]], rest: str
+) -> dict[str, float]:
+    """The share of the run's time in calls of each kind; what is missing is between the calls."""
+    whole = calls[-1].begin + calls[-1].took
+    spans = by_kind(calls, kinds, rest).items()
+    return {kind: sum(took for _, took in each) / whole for kind, each in spans}
+
+
 def timeline(
     runs: Mapping[str, Sequence[Call]], kinds: Mapping[str, Iterable[str]], rest: str
 ) -> Picture:
@@ -59,21 +80,16 @@ def timeline(
     with rc_context(STYLE):
         figure, rows = panels(len(runs), 1, 1.35)
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
-            sorted_out: dict[str, list[tuple[float, float]]] = {kind: [] for kind in colours}
-            for begin, took, called in calls:
-                kind = next((kind for kind, some in kinds.items() if called & {*some}), rest)
-                sorted_out[kind].append((begin, took))
-            for kind, bars in sorted_out.items():
+            for kind, bars in by_kind(calls, kinds, rest).items():
                 axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
             whole = calls[-1].begin + calls[-1].took
             axis.set(xlim=(0, whole), yticks=[], title=name)
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axis.spines[["left", "top", "right"]].set_visible(False)
-            shares = ", ".join(
-                f"{kind} {sum(took for _, took in bars) / whole:.0%}"
-                for kind, bars in sorted_out.items()
+            said = ", ".join(
+                f"{kind} {share:.0%}" for kind, share in shares(calls, kinds, rest).items()
             )
-            words.append(f"{name}: {len(calls)} calls in {number(whole)} µs, {shares}")
+            words.append(f"{name}: {len(calls)} calls in {number(whole)} µs, {said}")
         axis.set_xlabel("microseconds")
         handles, texts = axis.get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=in_a_row(texts))

@@ -64,3 +64,11 @@ def test_the_speeds_are_the_recorded_ones():
         found = sorted(g["measured"] for g in goals if (g["ours"], g["theirs"]) == (ours, theirs))
         ends = (f"{found[0]:.2f}", f"{found[-1]:.2f}")
         assert words.format(*ends) in " ".join(README.split())
+
+
+def test_the_speeds_beside_c_are_the_recorded_ones():
+    for name, words in (("c-cpu", "it reaches {}–{} times the speed on one thread of an AMD EPYC"),
+                        ("c-intel", "and {}–{} times on one of an Intel Xeon")):  # fmt: skip
+        goals = [goal["measured"] for work in recorded(name)["works"] for goal in work["goals"]]
+        prose = re.sub(r" \(\[[^)]*\)[^)]*\)", "", " ".join(README.split()))
+        assert words.format(f"{min(goals):.2f}", f"{max(goals):.2f}") in prose

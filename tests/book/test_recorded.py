@@ -83,7 +83,7 @@ def test_what_chapter_10_says_about_dropout_is_recorded():
     assert {*runs} == {(dropout, seed) for dropout in (0.1, 0.3) for seed in (0, 1)}
     lower = {f"{runs[0.1, seed]['val'] - runs[0.3, seed]['val']:.2f}" for seed in (0, 1)}
     assert len(lower) == 1
-    assert f"with either seed, it is {lower.pop()} lower" in text
+    assert f"ends {lower.pop()} lower with either seed" in text
     for seed in (0, 1):
         few, more = (dict(map(tuple, runs[dropout, seed]["validation"])) for dropout in (0.1, 0.3))
         assert few[3000] > few[2000] - 0.02  # "stops falling, after some 2,000 steps"
@@ -105,6 +105,8 @@ def test_what_chapter_10_says_about_lengths_is_recorded():
     for how in ("greedy", "beam 5"):
         assert min(row[how] for row in rows[:-1]) - rows[-1][how] > 10
     spread = max(rows[-1][f"{how}, interval"] for how in ("greedy", "beam 5"))
+    gaps = [min(row[how] for row in rows[:-1]) - rows[-1][how] for how in ("greedy", "beam 5")]
+    assert spread < min(gaps)  # "and the gap is larger"
     assert f"lie within {spread:.1f} points of it" in text
     assert f"{rows[-1]['of training']:.0%} of the pairs" in text
 
@@ -126,6 +128,9 @@ def test_what_chapter_10_says_about_short_trainings_is_recorded():
         below = rungs[rungs[name]["below"]]["bleu"]
         return [above - other for above, other in zip(rungs[name]["bleu"], below, strict=True)]
 
+    others = [name for name in rungs if rungs[name]["below"] and name != "pre-norm"]
+    largest = max(abs(gain) for name in others for gain in gains(name))
+    assert min(gains("pre-norm")) > 2 * largest  # "the norm matters most"
     cool = gains("trapezoid")
     assert -1 < cool[0] < 0 < cool[1] < 1 < 4 < cool[2]
     assert rungs["trapezoid"]["p"][2] == 0.001

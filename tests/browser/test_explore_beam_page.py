@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from alone import alone
 from playwright.sync_api import Browser, Locator, expect
-from visit import faults_of_access, overflow
+from visit import SIZES, Visit, faults_of_access, overflow
 
 from unmasked import load
 from unmasked.plots.lines import curves
@@ -145,3 +145,23 @@ def test_it_fits_a_phone_and_is_accessible(browser: Browser, figure: Explorable,
         tree.locator("summary").click()
         press(tree, "first", "one step")
         assert faults_of_access(tree.page, ".unmasked-live") == []
+
+
+def test_without_a_penalty_the_reason_to_stop_needs_no_division(tree: Locator):
+    assert "If it lost nothing more on its way, it would score" in tree.inner_text()
+    assert " / " not in tree.inner_text()
+    tree.get_by_role("radio", name="0.6", exact=True).last.check()
+    press(tree, "to the end")
+    assert " / " in tree.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("size", "theme", "scrolls"),
+    [(SIZES["wide"], "light", False), (SIZES["narrow"], "light", True)],
+)
+def test_the_tree_shrinks_to_its_page_before_it_scrolls(visit: Visit, scrolls: bool):
+    box = visit.open("book/09_decoding").locator(".unmasked-tree")
+    sizes = box.evaluate("box => [box.scrollWidth, box.clientWidth, box.firstChild.clientWidth]")
+    assert (sizes[0] > sizes[1] + 1) == scrolls
+    natural = float(box.locator("svg").get_attribute("width"))
+    assert 0.75 * natural - 1 <= sizes[2] <= natural

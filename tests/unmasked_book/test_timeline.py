@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 
-from unmasked_book.timeline import Call, timeline, trace
+from unmasked_book.timeline import Call, shares, timeline, trace
 
 
 def work() -> torch.Tensor:
@@ -44,3 +44,19 @@ def test_every_run_has_a_row_of_its_own():
     calls = trace(work)
     picture = timeline({"one": calls, "other": calls}, {"products": ["mm"]}, "others")
     assert [axis.get_title() for axis in picture.figure.axes] == ["one", "other"]
+
+
+def test_a_call_counts_once_and_what_is_missing_is_between_the_calls():
+    calls = [Call(1.0, 3.0, frozenset({"addmm", "add"})), Call(8.0, 2.0, frozenset({"view"}))]
+    found = shares(calls, {"products": ["addmm"], "sums": ["add"]}, "nothing")
+    assert found == {"products": 0.3, "sums": 0.0, "nothing": 0.2}
+
+
+def test_the_fastest_of_several_runs_is_kept():
+    numbers = iter(range(9))
+
+    def run() -> None:
+        for _ in range(200 if next(numbers) != 2 else 1):  # the first run is not recorded
+            torch.ones(2)
+
+    assert len(trace(run, 3)) == 1

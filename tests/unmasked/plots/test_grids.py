@@ -176,7 +176,7 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert "head 1: q0 to k1 0.75, q1 to k0 1.00; " in picture.words
 
 
-def test_a_decoders_rows_name_the_token_read_and_the_one_predicted_next():
+def test_a_decoders_rows_name_the_token_read_and_the_next_one():
     weights = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
     maps = {"x": weights}
     picture = plots.attention_maps(maps, ["<bos>", "a"], ["k0", "k1"], predicted=["a", "b"])

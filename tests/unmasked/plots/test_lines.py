@@ -87,6 +87,22 @@ def test_lines_of_another_length_are_refused():
         plots.curves({"a": [1, 2]}, x=[1], xlabel="", ylabel="")
 
 
+def test_a_logarithmic_axis_of_few_powers_has_labels_between_them():
+    def labels(values):
+        picture = plots.curves({"a": values}, [1, 2], xlabel="n", ylabel="ms", log_y=True)
+        picture.figure.canvas.draw()
+        [axis] = picture.figure.axes
+        low, high = axis.get_ylim()
+        return [
+            text.get_text()
+            for text, place in zip(axis.get_yticklabels(), axis.get_yticks(), strict=True)
+            if low <= place <= high
+        ]
+
+    assert labels([2, 90]) == ["2", "5", "10", "20", "50", "100"]
+    assert all("10^" in text for text in labels([0.001, 9000]))
+
+
 def test_powers_of_ten_are_written_as_powers():
     picture = plots.curves({"a": [1, 10, 1e4]}, xlabel="", ylabel="", log_y=True)
     assert picture._repr_png_()
