@@ -3,10 +3,10 @@
 Example: python benchmarks/c_widths.py
 
 Greedy, for one sentence, on one thread: up to the first new token, and all of them; and beside both
-engines the matrix products of our steps with nothing between them. All sizes are
-measured several times over, since the caches of a virtual machine are shared with others, and times
-then differ from one minute to the next. Writes c-widths.json among the records. Wants an idle
-machine, for one or two minutes.
+engines the matrix products of our steps with nothing between them. All sizes are measured several
+times over, since the caches of a virtual machine are shared with others, and times then differ from
+one minute to the next. Writes c-widths.json among the records. Wants an idle machine, for one or
+two minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from tqdm import tqdm
 from command import command
 from peers import Size
 from timing import interleaved
-from unmasked import TransformerConfig
 from unmasked.training.machine import machine
 from unmasked_book.machines import step_products
 from unmasked_book.records import record
@@ -43,15 +42,7 @@ def measured(width: int, new: int, rounds: int) -> dict[str, float]:
 
 def products(size: Size, new: int) -> Callable[[], None]:
     """Those of so many of our steps, for a source as long as the others translate."""
-    config = TransformerConfig(
-        source_vocab=size.vocab,
-        target_vocab=size.vocab,
-        d_model=size.d_model,
-        n_heads=size.n_heads,
-        n_layers=size.n_layers,
-        d_ff=size.d_ff,
-    )
-    step = step_products(config, 24, torch.device("cpu"))
+    step = step_products(size.config(), 24, torch.device("cpu"))
 
     def run() -> None:
         for _ in range(new):

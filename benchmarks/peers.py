@@ -31,22 +31,24 @@ class Size:
     vocab: int = 8000
     dropout: float = 0.1
 
+    def config(self, **options: Any) -> TransformerConfig:
+        """Ours, of this size."""
+        return TransformerConfig(
+            source_vocab=self.vocab,
+            target_vocab=self.vocab,
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            n_layers=self.n_layers,
+            d_ff=self.d_ff,
+            dropout=self.dropout,
+            **options,
+        )
+
 
 class Ours(nn.Module):
     def __init__(self, size: Size, **options: Any) -> None:
         super().__init__()
-        config = TransformerConfig(
-            source_vocab=size.vocab,
-            target_vocab=size.vocab,
-            d_model=size.d_model,
-            n_heads=size.n_heads,
-            n_layers=size.n_layers,
-            d_ff=size.d_ff,
-            dropout=size.dropout,
-            final_norm=True,  # as nn.Transformer has
-            **options,
-        )
-        self.model = Transformer(config)
+        self.model = Transformer(size.config(final_norm=True, **options))  # as nn.Transformer has
         silence(self.model.generator.weight)
 
     def loss(self, source: Tensor, target: Tensor, *, packed: bool = False) -> Tensor:

@@ -20,7 +20,7 @@ import torch
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -42,6 +42,7 @@ from unmasked.plots.picture import (
     marked,
     number,
     panels,
+    plain_numbers,
 )
 from unmasked.search import Cached
 from unmasked.training.processes import Processes
@@ -561,9 +562,8 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
     """Both scales logarithmic, and a legend under what was measured on."""
     axis.set(xscale="log", yscale="log")
     for side in (axis.xaxis, axis.yaxis):
-        if not few_powers(side):
-            side.set_major_formatter(lambda value, _: f"{value:,.10g}")
-            side.set_minor_formatter(NullFormatter())
+        few_powers(side)
+        plain_numbers(side)
     axis.spines[["top", "right"]].set_visible(False)
     on = where(machine)
     columns = in_a_row(axis.get_legend_handles_labels()[1])

@@ -63,9 +63,13 @@ def shares(
     calls: Sequence[Call], kinds: Mapping[str, Iterable[str]], rest: str
 ) -> dict[str, float]:
     """The share of the run's time in calls of each kind; what is missing is between the calls."""
-    whole = calls[-1].begin + calls[-1].took
     spans = by_kind(calls, kinds, rest).items()
-    return {kind: sum(took for _, took in each) / whole for kind, each in spans}
+    return {kind: sum(took for _, took in each) / length(calls) for kind, each in spans}
+
+
+def length(calls: Sequence[Call]) -> float:
+    """Microseconds up to the end of the last call."""
+    return calls[-1].begin + calls[-1].took
 
 
 def timeline(
@@ -82,14 +86,13 @@ def timeline(
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
             for kind, bars in by_kind(calls, kinds, rest).items():
                 axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
-            whole = calls[-1].begin + calls[-1].took
-            axis.set(xlim=(0, whole), yticks=[], title=name)
+            axis.set(xlim=(0, length(calls)), yticks=[], title=name)
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axis.spines[["left", "top", "right"]].set_visible(False)
             said = ", ".join(
                 f"{kind} {share:.0%}" for kind, share in shares(calls, kinds, rest).items()
             )
-            words.append(f"{name}: {len(calls)} calls in {number(whole)} µs, {said}")
+            words.append(f"{name}: {len(calls)} calls in {number(length(calls))} µs, {said}")
         axis.set_xlabel("microseconds")
         handles, texts = axis.get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=in_a_row(texts))

@@ -86,7 +86,7 @@ def look(colours: Mapping[str, int] | None, name: str, place: int) -> int:
 
 
 def in_a_row(names: Collection[str]) -> int:
-    """So many of a legend's names stand side by side below a figure, in rows of the same length."""
+    """So many of a legend's names stand side by side below a figure, in rows as even as can be."""
     rows = ceil(len(names) / (4 if sum(map(len, names)) < 60 else 2))
     return ceil(len(names) / max(1, rows))
 
@@ -136,15 +136,18 @@ def marked(axis: Axes, x: float, label: str) -> str:
     return f"a vertical line at {number(x)}: {label}"
 
 
-def few_powers(axis: Axis) -> bool:
+def few_powers(axis: Axis) -> None:
     """Labels 1, 2, 5, 10, … on a logarithmic axis if it spans less than three powers of ten."""
     low, high = axis.get_data_interval()
-    if not 0 < high < 1000 * low:
-        return False
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    if 0 < high < 1000 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        plain_numbers(axis)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Labels such as 0.05 and 2,000 on a logarithmic axis, not powers of ten."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axis.set_minor_formatter(NullFormatter())
-    return True
 
 
 def number(value: float) -> str:
