@@ -6,13 +6,12 @@ weights. The row of the end token is zero in every output matrix, so that nobody
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationConfig, MarianConfig, MarianMTModel
-from x_transformers import XTransformer
 
 from unmasked import Transformer, TransformerConfig
 from unmasked.config import BOS, EOS, PADDING
@@ -108,6 +107,8 @@ class Torch(nn.Module):
 
 class Marian(nn.Module):
     def __init__(self, size: Size) -> None:
+        from transformers import MarianConfig, MarianMTModel  # not everybody has it
+
         super().__init__()
         config = MarianConfig(
             vocab_size=size.vocab,
@@ -154,6 +155,8 @@ class Marian(nn.Module):
 
     @torch.inference_mode()
     def generate(self, source: Tensor, width: int, n: int) -> Tensor:
+        from transformers import GenerationConfig
+
         options = GenerationConfig(
             max_new_tokens=n,
             num_beams=width,
@@ -174,6 +177,8 @@ class XTransformers(nn.Module):
     """Pre-norm with learned positions and no biases in attention: its own defaults."""
 
     def __init__(self, size: Size) -> None:
+        from x_transformers import XTransformer  # nor this
+
         super().__init__()
         parts: dict[str, Any] = {}
         for side in ("enc", "dec"):
@@ -207,6 +212,10 @@ class XTransformers(nn.Module):
             source, start, n, mask=source != PADDING, temperature=0.0
         )
         return tokens
+
+
+def transformers_here() -> bool:
+    return importlib.util.find_spec("transformers") is not None
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def test_value_and_gradients_are_those_of_the_whole(rows, vocabulary, part, smoo
     given_ = [hidden, weight, *([bias] if biased else [])]
     arguments = (hidden, weight, bias if biased else None, labels, smoothing)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunked_loss, "PART", part)
+        patch.setitem(chunked_loss.PARTS, "cpu", part)
         found = summed_loss(*arguments)
         gradients = torch.autograd.grad(3 * found, given_)
     expected = whole(*arguments)

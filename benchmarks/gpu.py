@@ -1,0 +1,572 @@
+"""The package on one GPU, in eight minutes: equality, speed, memory, and time to quality.
+
+Writes gpu.json after every row, so that what ran stays when time is up. Needs no network. Where
+UNMASKED_DATA names a folder with Multi30k, time to quality is measured on it, else on phrases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import functools
+import gc
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention as fused
+from torch.nn.utils import parameters_to_vector
+from torch.utils.flop_counter import FlopCounterMode
+
+import unmasked
+from command import command
+from peers import Marian, Ours, Size, Torch, transformers_here
+from timing import interleaved
+from unmasked import Transformer, TransformerConfig
+from unmasked.attention import MultiHeadAttention, attention
+from unmasked.config import BOS, EOS
+from unmasked.data.corpus import Corpus
+from unmasked.fast import chunked_loss
+from unmasked.interop import to_torch, torch_masks
+from unmasked.loss import translation_loss
+from unmasked.search import beam, greedy, sample
+from unmasked.training.machine import device, machine
+from unmasked.training.recipe import Recipe
+from unmasked.training.trainer import train
+from unmasked_book.captions import caption_pairs
+from unmasked_book.experiments import texts
+from unmasked_book.experiments.learning import learn, score
+from unmasked_book.experiments.lstm import count_parameters, recurrent_like
+from unmasked_book.machines import precision, products, synchronise
+
+Row = dict[str, Any]
+HERE = device()
+SIZES = {
+    "small": Size(256, 4, 3, 1024),
+    "base": Size(512, 8, 6, 2048, vocab=37_000),
+    "big": Size(1024, 16, 6, 4096, vocab=37_000),
+}
+
+
+class Parts:
+    """A method for each part, the most valuable first. Each gives rows, one after the other."""
+
+    def __init__(self, small: bool) -> None:
+        self.small = small
+
+    # --- Is it right here? ----------------------------------------------------------------------
+
+    def equality(self) -> Iterator[Row]:
+        """Largest differences to the CPU (or as said), in float32 without TF32, and their bounds.
+
+        Searches are counted in sentences that differ: rounding may tip one of eighty.
+        """
+        for name, bound, measure in (
+            ("logits and gradients equal the CPU's, relative", 1e-4, self.parity),
+            ("logits equal nn.Transformer's, float64", 1e-10, self.beside_torch),
+            ("a batch equals its sentences alone", 1e-4, self.alone),
+            ("queries that see nothing: outputs, gradients that are not finite", 0, self.blind),
+            ("packed equals padded: loss and gradients, relative", 1e-4, self.packed),
+            ("first choices that bfloat16 changes, share", 0.03, self.bfloat16),
+            ("greedy: sentences that differ", 1, lambda: self.differ(greedy)),
+            ("beam of five: sentences that differ", 1, lambda: self.differ(best_of_beam)),
+            ("samples: sentences that differ", 1,
+             lambda: self.differ(functools.partial(sample, seed=1, top_p=0.9))),
+            ("without the cache: sentences that differ", 1,
+             lambda: self.differ(functools.partial(greedy, use_cache=False))),
+            ("resumed after a stop: weights, relative", 1e-3, self.resumed),
+        ):  # fmt: skip
+            found = float(measure())
+            yield {"what": name, "found": found, "bound": bound, "right": found <= bound}
+
+    @functools.cached_property
+    def captions(self) -> tuple[Transformer, Tensor, Tensor]:
+        translator = unmasked.load("de-en")
+        corpus = translator.corpus(caption_pairs(translator))
+        return translator.model, *corpus.batch(range(len(corpus)))
+
+    def on(self, where: str | torch.device, run: Callable[..., Any], dtype: Any = None) -> Any:
+        """The run's result with the shipped model and the captions there, brought to the CPU."""
+        model, *batch = self.captions
+        result = run(copy.deepcopy(model).to(where, dtype), *(x.to(where) for x in batch))
+        return [x.detach().cpu() for x in result] if isinstance(result, list) else result.cpu()
+
+    def parity(self) -> float:
+        def run(model: Transformer, source: Tensor, target: Tensor) -> list[Tensor]:
+            logits = model(source, target[:, :-1])
+            translation_loss(model, source, target, smoothing=0.1).backward()
+            return [logits, gradient(model)]
+
+        pairs = zip(self.on(HERE, run), self.on("cpu", run), strict=True)
+        return max(relative(a, b) for a, b in pairs)
+
+    def beside_torch(self) -> float:
+        torch.manual_seed(0)
+        model = Ours(replace(SIZES["small"], dropout=0.0)).model.double().to(HERE).eval()
+        other = to_torch(model).double().to(HERE).eval()
+        source, target = (tokens(9, 12, 20).to(HERE) for _ in range(2))
+        with torch.no_grad():
+            x, y = model.source_embedding(source), model.target_embedding(target)
+            theirs = model.generator(other(x, y, **torch_masks(source, target)))
+            real = target != 0
+            return (model(source, target) - theirs)[real].abs().max().item()
+
+    def alone(self) -> float:
+        def run(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+            worst = []
+            for row in range(8):
+                s, t = (x[row, : int((x[row] != 0).sum())][None] for x in (source, target))
+                together = model(source[:8], target[:8])[row, : t.shape[1]]
+                worst.append((together - model(s, t)[0]).abs().max())
+            return torch.stack(worst).max()
+
+        with torch.no_grad():
+            return float(self.on(HERE, run))
+
+    def blind(self) -> int:
+        torch.manual_seed(0)
+        module = MultiHeadAttention(64, 4, dropout=0.0).to(HERE)
+        x = torch.randn(4, 10, 64, device=HERE, requires_grad=True)
+        wrong = 0
+        for maps in (None, []):
+            y = attention(x, x, x, torch.zeros(10, 10, dtype=torch.bool, device=HERE), maps=maps)
+            wrong += int((y != 0).sum())
+            mask = torch.ones(10, 10, dtype=torch.bool, device=HERE).tril(-1)
+            module(x, mask=mask).sum().backward()
+            wrong += int((~torch.isfinite(x.grad)).sum()) if x.grad is not None else 1
+        return wrong
+
+    def packed(self) -> float:
+        def run(model: Transformer, source: Tensor, target: Tensor, packed: bool) -> list[Tensor]:
+            model.zero_grad()
+            loss = translation_loss(model, source, target, packed=packed)
+            loss.backward()
+            return [loss[None], gradient(model)]
+
+        both = [self.on(HERE, functools.partial(run, packed=p)) for p in (True, False)]
+        return max(relative(a, b) for a, b in zip(*both, strict=True))
+
+    def bfloat16(self) -> float:
+        def run(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+            with torch.no_grad():
+                return model(source, target[:, :-1]).argmax(-1)
+
+        real = self.captions[2][:, 1:] != 0
+        half, whole = self.on(HERE, run, torch.bfloat16), self.on("cpu", run)
+        return (half != whole)[real].float().mean().item()
+
+    def differ(self, search: Callable[..., Tensor]) -> int:
+        here, there = (self.on(w, lambda m, s, _: search(m, s)).tolist() for w in (HERE, "cpu"))
+        return sum(trimmed(a) != trimmed(b) for a, b in zip(here, there, strict=True))
+
+    def resumed(self) -> float:
+        recipe = Recipe(steps=20, tokens=200, warmup=5, rate=1e-3, packed=True)
+        rows = [trimmed(row) for row in tokens(64, 3, 9).tolist()]
+        corpus = Corpus(rows, [[BOS, *row, EOS] for row in rows])
+        found = []
+        with tempfile.TemporaryDirectory() as folder:
+            options: Any = {
+                "folder": folder,
+                "checkpoint_every": 10,
+                "device": HERE,
+                "progress": False,
+            }
+            for stop, resume in ((False, False), (True, True)):
+                if stop:
+                    shutil.rmtree(max(Path(folder).glob("step-*")))  # as if killed after step 10
+                torch.manual_seed(0)
+                model = Transformer(TransformerConfig(
+                    source_vocab=8000, target_vocab=8000, d_model=64, n_heads=4, n_layers=2,
+                    d_ff=128))  # fmt: skip
+                train(model, corpus, recipe, resume=resume, **options)
+                found.append(parameters_to_vector(model.parameters()).detach().cpu())
+        return relative(*found)
+
+    # --- How fast does it learn? ----------------------------------------------------------------
+
+    def training(self) -> Iterator[Row]:
+        """Steps beside nn.Transformer, of ragged rows (8 to 48 words), with Adam; real tokens.
+
+        The share of the peak is of the largest product of matrices that we could time here; what a
+        step computes is counted, so it is its own operations that are divided, not the model's.
+        """
+        peaks = {}
+        for name in ("float32",) if self.small else ("float32", "TF32", "bfloat16"):
+            found = products((256,) if self.small else (8192,), (name,), HERE)[name]
+            peaks[name] = 2 * found["sizes"][-1] ** 3 / found["seconds"][-1]
+        yield {"what": "products of two matrices", "operations a second": peaks}
+        sizes = ("small",) if self.small else ("small", "base", "big")
+        rows = 8 if self.small else 800
+        for size, name in product(sizes, peaks):
+            yield from self.steps(size, rows, name, peaks)
+        for rows in () if self.small else (25, 100, 400, 1600, 3200, 6400):
+            yield from self.steps("base", rows, "bfloat16", peaks)
+
+    def compiled(self) -> Iterator[Row]:
+        """The same with torch.compile, which takes long to begin."""
+        size, rows = ("small", 8) if self.small else ("base", 800)
+        name = "float32" if self.small else "bfloat16"
+        yield from self.steps(size, rows, name, compiled=True)
+
+    def steps(
+        self,
+        size: str,
+        rows: int,
+        name: str,
+        peaks: dict[str, float] | None = None,
+        compiled: bool = False,
+    ) -> Iterator[Row]:
+        torch.manual_seed(0)
+        source, target = tokens(rows, 8, 48).to(HERE), tokens(rows, 8, 48, target=True).to(HERE)
+        real = int((source != 0).sum() + (target[:, 1:] != 0).sum())
+        about = {"size": size, "rows": rows, "tokens": real, "precision": name}
+        makers: dict[str, tuple[type, dict[str, Any]]] = {
+            "unmasked": (Ours, {}),
+            "unmasked, packed": (Ours, {"packed": True}),
+            "unmasked, packed, loss in parts as on a CPU": (Ours, {"packed": True}),
+            "nn.Transformer": (Torch, {}),
+        }
+        if rows != 800 or compiled:
+            del makers["unmasked, packed, loss in parts as on a CPU"]
+        contestants, found = {}, dict[str, Row]()
+        with precision(name) as dtype:
+            for who, (make, options) in makers.items():
+                row: Row = {**about, "compiled": compiled, "who": who}
+                model = None
+                try:
+                    before = allocated()
+                    model = make(SIZES[size]).to(HERE)
+                    run = step_of(model, (source, target), dtype, compiled, options)
+                    if "parts" in who:
+                        run = functools.partial(in_small_parts, run)
+                    run()
+                    if not compiled:
+                        with FlopCounterMode(display=False) as counter:
+                            run()
+                        row["operations"] = counter.get_total_flops()
+                    reset_peak()
+                    run()
+                    row["bytes"] = peak() - before
+                    contestants[who] = run
+                except torch.OutOfMemoryError:
+                    row["error"] = "out of memory"
+                    torch.cuda.empty_cache()
+                found[who] = row
+                del model
+            if contestants:
+                times = interleaved(contestants, 2 if self.small else 5, HERE.type)
+        for who, row in found.items():
+            if who in contestants:
+                seconds = times.median(who)
+                row |= {"seconds": seconds, "tokens a second": real / seconds}
+                if peaks and "operations" in row:
+                    row["share of peak"] = row["operations"] / seconds / peaks[name]
+                if "nn.Transformer" in contestants:
+                    row["times as fast as nn.Transformer"] = times.ratio(who, "nn.Transformer")
+            yield row
+
+    # --- How fast does it translate? ------------------------------------------------------------
+
+    def searches(self) -> Iterator[Row]:
+        """64 new tokens for everybody, beside transformers' MarianMT, with the same sizes."""
+        size = SIZES["small" if self.small else "base"]
+        many, new, rounds = ((1, 4), 8, 2) if self.small else ((1, 32, 256), 64, 3)
+        peers: dict[str, Any] = {"unmasked": Ours}
+        if transformers_here():
+            peers["MarianMT"] = Marian
+        for dtype, rows, width in product((torch.float32, torch.bfloat16), many, (1, 5)):
+            torch.manual_seed(0)
+            source = tokens(rows, 6, 24).to(HERE)
+            contestants = {}
+            for who, make in peers.items():
+                model = make(size).to(HERE, dtype).eval()
+                if width == 1:
+                    contestants[who] = functools.partial(model.greedy, source, new)
+                else:
+                    contestants[who] = functools.partial(model.beam, source, width, new)
+            times = interleaved(contestants, rounds, HERE.type)
+            for who in contestants:
+                seconds = times.median(who)
+                row = {"who": who, "precision": str(dtype).removeprefix("torch."), "rows": rows,
+                       "beam": width, "seconds": seconds,
+                       "tokens a second": rows * new / seconds}  # fmt: skip
+                if len(contestants) > 1:
+                    row["times as fast as MarianMT"] = times.ratio(who, "MarianMT")
+                yield row
+
+    # --- What does attention cost? --------------------------------------------------------------
+
+    def attention(self) -> Iterator[Row]:
+        """Forward and backward of a causal attention, 8 heads of width 64, as n grows."""
+        for n, name in product((64, 128) if self.small else (512, 1024, 2048, 4096, 8192, 16384),
+                               ("float32", "bfloat16")):  # fmt: skip
+            with precision(name) as dtype:
+                x: Any = torch.randn(3, 1, 8, n, 64, device=HERE, dtype=dtype)
+                x.requires_grad_()
+                mask = torch.ones(n, n, dtype=torch.bool, device=HERE).tril()
+                ways: dict[str, Callable[[], Tensor]] = {
+                    "explicit": lambda x=x, mask=mask: attention(*x, mask, maps=[]),
+                    "fused, our mask": lambda x=x, mask=mask: attention(*x, mask),
+                    "fused, is_causal": lambda x=x: fused(*x, is_causal=True),
+                }
+                for way, run in ways.items():
+                    row: Row = {"n": n, "precision": name, "way": way}
+                    x.grad = None
+                    try:
+                        before = allocated()
+                        reset_peak()
+                        run().sum().backward()
+                        row["bytes"] = peak() - before
+                        both = functools.partial(lambda f: f().sum().backward(), run)
+                        row["seconds"] = interleaved({way: both}, 5, HERE.type).median(way)
+                    except torch.OutOfMemoryError:
+                        row["error"] = "out of memory"
+                    yield row
+
+    # --- How soon is it good? -------------------------------------------------------------------
+
+    def quality(self) -> Iterator[Row]:
+        """Until a validation loss: the Transformer, and an LSTM with attention of as many weights.
+
+        The rule, written before any run: each trains with the rates of its ladder and one seed; the
+        one with the lowest last loss goes on, with seeds 0, 1 and 2. The goal is the lowest of
+        GOALS (nats a subword) that all six reach. "Trains faster" is confirmed, for tokens and for
+        seconds apart, if all three Transformers need fewer than every LSTM, refuted if the other
+        way round. Seconds are those of training, without the looks at the validation data.
+        """
+        steps = 8 if self.small else 800
+        if os.environ.get("UNMASKED_DATA"):
+            data, kind = texts.captions(29_000, 0, subwords=4000), "Multi30k, German to English"
+        else:
+            data, kind = texts.phrasebook(texts.ANY, 7500, 0), "phrasebook, German to English"
+        rates = (0.002,) if self.small else (0.0005, 0.001, 0.002, 0.004)
+        for model in ("Transformer", "LSTM with attention"):
+            tried = {}
+            for rate in rates:
+                row = self.until(data, model, rate, 1000, steps)
+                tried[rate] = row["losses"][-1]
+                yield {**row, "data": kind, "chooses": True}
+            best = min(tried, key=lambda rate: tried[rate])
+            for seed in range(1 if self.small else 3):
+                yield {**self.until(data, model, best, seed, steps), "data": kind, "chooses": False}
+
+    def until(self, data: Any, kind: str, rate: float, seed: int, steps: int) -> Row:
+        words = len(data.vocabulary)
+        torch.manual_seed(seed)
+        model: Any = Transformer(TransformerConfig(
+            source_vocab=words, target_vocab=words, d_model=256, n_heads=4, n_layers=3, d_ff=1024,
+            norm="pre"))  # fmt: skip
+        if kind != "Transformer":
+            model = recurrent_like(model, words, seed, n_layers=2, dropout=0.1)
+        recipe = Recipe(
+            steps=steps, rate=rate, warmup=steps // 8, smoothing=0.0, clip=1.0, seed=seed,
+            tokens=400 if self.small else 6000)  # fmt: skip
+        clock: dict[str, Any] = {"spent": 0.0, "since": 0.0}
+        seconds, losses = [], []
+
+        def look() -> float:
+            synchronise(HERE)
+            clock["spent"] += time.perf_counter() - clock["since"]
+            seconds.append(clock["spent"])
+            losses.append(score(model, data.validation).cross_entropy)
+            model.train()
+            synchronise(HERE)
+            clock["since"] = time.perf_counter()
+            return losses[-1]
+
+        model.to(HERE)
+        clock["since"] = time.perf_counter()
+        with precision("TF32"):  # which PyTorch allows an LSTM anyway
+            learn(model, data.training, recipe, watch=look, every=max(1, steps // 32))
+        return {"who": kind, "rate": rate, "seed": seed, "parameters": count_parameters(model),
+                "tokens a step": recipe.tokens, "every": max(1, steps // 32), "seconds": seconds,
+                "losses": losses}  # fmt: skip
+
+    # --- Do the pages run here? -----------------------------------------------------------------
+
+    def notebooks(self) -> Iterator[Row]:
+        """Every notebook's cells as a script, all notebooks at once, with one thread each."""
+        paths = sorted((Path(__file__).parents[1] / "book").glob("*.ipynb"))
+        running = {}
+        for path in paths[:1] if self.small else paths:
+            words = [sys.executable, "-c", SCRIPT, str(path)]
+            quiet = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "TQDM_DISABLE": "1"}
+            running[path.stem] = subprocess.Popen(
+                words, env=quiet, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            )
+        began = time.perf_counter()
+        for name, process in running.items():
+            try:
+                _, wrong = process.communicate(timeout=max(1, 150 - time.perf_counter() + began))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                wrong = "not finished in 150 s"
+            yield {"notebook": name, "ran": process.returncode == 0, "error": wrong[-600:]}
+
+
+SCRIPT = """
+import json, re, sys
+cells = json.load(open(sys.argv[1], encoding="utf-8"))["cells"]
+space = {"__name__": "__main__", "display": print}
+for cell in cells:
+    if cell["cell_type"] == "code":
+        text = re.sub(r"(?m)^( *)%.*", r"\\1pass", "".join(cell["source"]))
+        try:
+            exec(compile(text, cell["id"], "exec"), space)
+        except Exception:
+            sys.stderr.write(f"cell {cell['id']}: ")
+            raise
+"""
+
+GOALS = (4.0, 3.5, 3.0, 2.5, 2.2, 2.0, 1.8)
+
+
+def tokens(rows: int, shortest: int, longest: int, *, target: bool = False) -> Tensor:
+    """Random sentences, padded; the first is the longest. Targets begin with BOS."""
+    lengths = torch.randint(shortest, longest + 1, (rows,))
+    lengths[0] = longest
+    found = torch.randint(3, SIZES["small"].vocab, (rows, longest))
+    found *= torch.arange(longest) < lengths[:, None]
+    return torch.cat([torch.ones(rows, 1, dtype=torch.long), found], 1) if target else found
+
+
+def step_of(
+    model: Any, batch: tuple[Tensor, Tensor], dtype: Any, compiled: bool, options: dict[str, Any]
+) -> Callable[[], None]:
+    """Forward, backward and Adam; bfloat16 by autocast."""
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+    loss: Callable[..., Tensor] = functools.partial(model.loss, **options)
+    loss = torch.compile(loss) if compiled else loss
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(HERE.type, torch.bfloat16, enabled=dtype == torch.bfloat16):
+            value = loss(*batch)
+        value.backward()
+        optimizer.step()
+
+    return step
+
+
+def in_small_parts(run: Callable[[], None]) -> None:
+    with mock.patch.dict(chunked_loss.PARTS, {HERE.type: chunked_loss.PARTS["cpu"]}):
+        run()
+
+
+def best_of_beam(model: Transformer, source: Tensor) -> Tensor:
+    return beam(model, source, 5).tokens[:, 0]
+
+
+def gradient(model: Transformer) -> Tensor:
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    return ((a - b).abs().max() / b.abs().max()).item()
+
+
+def trimmed(row: list[int]) -> list[int]:
+    return [token for token in row if token]
+
+
+def allocated() -> int:
+    gc.collect()
+    return torch.cuda.memory_allocated() if HERE.type == "cuda" else 0
+
+
+def reset_peak() -> None:
+    if HERE.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak() -> int:
+    return torch.cuda.max_memory_allocated() if HERE.type == "cuda" else 0
+
+
+def main() -> None:
+    options = arguments()
+    began, parts = time.perf_counter(), Parts(options.small)
+    warnings.filterwarnings("ignore")  # what the peers say about themselves
+    options.out.mkdir(parents=True, exist_ok=True)
+    about = {**machine(HERE.type), "command": command(__file__)}
+    result: dict[str, Any] = {"machine": about, "parts": {}}
+
+    def late() -> bool:
+        return time.perf_counter() - began > options.seconds
+
+    for name in options.only or NAMES:
+        rows: list[Row] = []
+        result["parts"][name] = {"rows": rows, "whole": False}
+        part = parts_of(parts, name)
+        try:
+            for row in part:
+                rows.append(row)
+                say(f"{time.perf_counter() - began:6.0f} s  {name}: {shown(row)}")
+                write(options.out / "gpu.json", result)
+                if late():
+                    break
+            else:
+                result["parts"][name]["whole"] = True
+        except Exception:  # the other parts may be right; what went wrong is kept
+            result["parts"][name]["error"] = traceback.format_exc()
+            say(traceback.format_exc())
+        del part
+        write(options.out / "gpu.json", result)
+    wrong = [name for name, part in result["parts"].items() if "error" in part]
+    wrong += [row["what"] for row in result["parts"].get("equality", {"rows": []})["rows"]
+              if not row["right"]]  # fmt: skip
+    if wrong:
+        raise SystemExit(f"not right: {', '.join(wrong)}")
+
+
+NAMES = ("equality", "training", "searches", "attention", "quality", "notebooks", "compiled")
+
+
+def parts_of(parts: Parts, name: str) -> Iterator[Row]:
+    rows: Iterator[Row] = getattr(parts, name)()
+    return rows
+
+
+def shown(row: Row) -> str:
+    return ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                     for name, value in row.items() if not isinstance(value, list))  # fmt: skip
+
+
+def write(path: Path, result: dict[str, Any]) -> None:
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="small sizes, for a CPU: two minutes")
+    parser.add_argument("--only", nargs="+", choices=NAMES, metavar="PART", help=", ".join(NAMES))
+    parser.add_argument("--seconds", type=float, default=480, help="after which to stop (480)")
+    parser.add_argument("--out", type=Path, default=Path("runs/gpu"), help="a folder (runs/gpu)")
+    options = parser.parse_args()
+    if HERE.type == "cpu" and not options.small:
+        parser.error("no GPU that torch can use was found; --small runs on a CPU")
+    return options
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
