@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from command import command
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked.translator import shipped_models
 from unmasked_book.ablation import losses
 from unmasked_book.records import record

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from command import command
 from peers import Size
 from timing import interleaved
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked_book.machines import step_products
 from unmasked_book.records import record
 from works import NEW_TOKENS, SMALL, beside_c

@@ -26,7 +26,7 @@ from command import command
 from peers import Ours, Size
 from timing import Run, interleaved
 from unmasked.fast.packed import Layout
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked.transformer import Transformer
 from unmasked_book.records import record
 from works import BASE, NEW_TOKENS, SMALL, module_by_module, ragged

@@ -23,7 +23,7 @@ import torch
 from tqdm import tqdm
 
 from command import command
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked_book.experiments import EXPERIMENTS, TIMED
 from unmasked_book.experiments.procedure import Job
 from unmasked_book.records import record

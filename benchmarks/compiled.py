@@ -22,15 +22,9 @@ from tqdm import tqdm
 
 from command import command
 from unmasked import TransformerConfig
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked.training.recipe import Recipe
-from unmasked_book.machines import (
-    decoding_step,
-    profiled,
-    seconds,
-    synchronise,
-    training_step,
-)
+from unmasked_book.machines import decoding_step, profiled, seconds, synchronise, training_step
 from unmasked_book.records import record
 
 WIDTHS, ROWS, LENGTH, WORDS = (64, 512), 32, 24, 1000

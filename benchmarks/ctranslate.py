@@ -13,7 +13,7 @@ from ctranslate2.specs.common_spec import LinearSpec
 from torch import Tensor
 
 from unmasked import Transformer
-from unmasked.config import BOS, EOS, PADDING
+from unmasked.tokens import BOS, EOS, PADDING
 
 
 class CTranslate2:

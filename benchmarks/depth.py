@@ -17,7 +17,7 @@ import torch
 from tqdm import tqdm
 
 from command import command
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked_book.experiments.depth import named, trial, trials
 from unmasked_book.records import record, recorded, recorded_names
 

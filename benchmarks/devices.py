@@ -25,8 +25,8 @@ from device_report import table
 from device_sizes import SIZES, Kind
 from scaling import high_water
 from unmasked import Transformer, TransformerConfig, attention
-from unmasked.fast import fused
-from unmasked.training.machine import machine
+from unmasked import kernels as fused
+from unmasked.machine import machine
 from unmasked.training.recipe import Recipe
 from unmasked_book.machines import (
     bandwidth,

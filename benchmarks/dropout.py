@@ -23,7 +23,7 @@ from command import command
 from ladder import train_once, validation
 from translation import cross_entropy, say
 from unmasked.evaluation import bleu, paired_bootstrap
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked.translator import Translator
 from unmasked_book.records import record
 

@@ -38,13 +38,13 @@ from peers import Marian, Ours, Size, Torch, transformers_here
 from timing import Run, interleaved
 from unmasked import Transformer, TransformerConfig
 from unmasked.attention import MultiHeadAttention, attention
-from unmasked.config import BOS, EOS
-from unmasked.data.corpus import Corpus
 from unmasked.fast import chunked_loss
 from unmasked.interop import to_torch, torch_masks
 from unmasked.loss import translation_loss
+from unmasked.machine import device, machine
 from unmasked.search import beam, greedy, sample
-from unmasked.training.machine import device, machine
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import BOS, EOS
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import train
 from unmasked_book.captions import caption_pairs

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from command import command
 from translation import pairs_of
 from unmasked.evaluation import bleu, mean_cross_entropy, paired_bootstrap
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked.translator import Translator, load, shipped_models
 from unmasked_book.ablation import attentions, without
 from unmasked_book.records import record

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 from command import command
 from translation import say, words
-from unmasked.data.multi30k import multi30k
 from unmasked.evaluation import bleu, chrf, paired_bootstrap
-from unmasked.folder import CONFIG
-from unmasked.training.machine import machine
+from unmasked.machine import machine
+from unmasked.storage.model import CONFIG
+from unmasked.text.multi30k import multi30k
 from unmasked.translator import Translator
 from unmasked_book.records import record
 

@@ -37,10 +37,10 @@ from torch.nn import functional as F
 
 from command import command
 from unmasked import check
-from unmasked.inspection.report import Finding
+from unmasked.checking.report import Finding
 from unmasked.interop import torch_masks
+from unmasked.machine import machine
 from unmasked.positions import SinusoidalPositions
-from unmasked.training.machine import machine
 from unmasked_book.records import record
 
 VOCAB, WIDTH, HEADS, LAYERS, INNER = 20, 32, 4, 2, 64

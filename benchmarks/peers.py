@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from unmasked import Transformer, TransformerConfig
-from unmasked.config import BOS, EOS, PADDING
 from unmasked.interop import to_torch, torch_masks
 from unmasked.loss import translation_loss
 from unmasked.positions import SinusoidalPositions
 from unmasked.search import beam, greedy
+from unmasked.tokens import BOS, EOS, PADDING
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from command import command
 from others import hugging, hugging_forward, hugging_sizes, hugging_step, repair_prophet
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked_book.records import record, recorded, recorded_names
 
 NAME, SOURCE, LONGEST = "prophetnet", [[5]], [[6, 7, 9, 8]]

@@ -19,7 +19,7 @@ from command import command
 from report import plot, seconds, table
 from scaling import in_another_process
 from timing import interleaved
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked_book.records import record
 from works import WORKS, Work
 

@@ -18,7 +18,7 @@ import torch
 from tqdm import tqdm
 
 from command import command
-from unmasked.training.machine import machine
+from unmasked.machine import machine
 from unmasked_book.experiments.steps import CASES, trial
 from unmasked_book.records import record
 

@@ -19,12 +19,12 @@ import torch
 
 from command import command
 from model_card import card
-from unmasked.data.multi30k import multi30k
-from unmasked.data.sources import directed
 from unmasked.evaluation import bleu, chrf, mean_cross_entropy, paired_bootstrap
-from unmasked.folder import weights_file
-from unmasked.storage import digest
-from unmasked.training.machine import machine
+from unmasked.machine import machine
+from unmasked.storage.files import digest
+from unmasked.storage.model import weights_file
+from unmasked.text.multi30k import multi30k
+from unmasked.text.sources import directed
 from unmasked.translator import MODELS, Translator
 from unmasked_book.heads import align, head_atlas
 from unmasked_book.records import record, recorded

@@ -15,10 +15,10 @@ from ctranslate import CTranslate2
 from peers import Marian, Ours, Size, Torch, XTransformers
 from timing import Run
 from unmasked import search
-from unmasked.config import EOS
-from unmasked.data.corpus import Corpus, batches_by_tokens
 from unmasked.fast.steps import FastSteps
 from unmasked.feed_forward import FeedForward
+from unmasked.text.corpus import Corpus, batches_by_tokens
+from unmasked.tokens import EOS
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from unmasked import PRESETS, LayerConfig, Transformer, TransformerConfig
-from unmasked.config import BOS, EOS
 from unmasked.loss import translation_loss
+from unmasked.tokens import BOS, EOS
 from unmasked_book.documents import DOCUMENTS
 
 VOCABULARY = 23

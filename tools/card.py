@@ -10,8 +10,8 @@ import torch
 from matplotlib.figure import Figure
 
 import unmasked
-from unmasked.config import BOS
 from unmasked.plots.picture import GREY, INK, STRONG, STYLE
+from unmasked.tokens import BOS
 
 CARD = Path(__file__).parents[1] / "book/_static/card.png"
 SENTENCE = "ein hund schläft unter dem tisch."

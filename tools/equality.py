@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/browser")]
 from browsers import launch  # noqa: E402
 from comparisons import median_milliseconds, rows  # noqa: E402
 
-from unmasked.training.machine import machine  # noqa: E402
+from unmasked.machine import machine  # noqa: E402
 from unmasked.translator import shipped_models  # noqa: E402
 from unmasked_book.records import record  # noqa: E402
 

@@ -1,13 +1,27 @@
-"""The Transformer, Unmasked: one small, tested implementation that equals PyTorch."""
+"""The Transformer, Unmasked: one small, tested implementation that equals PyTorch.
+
+To be read first: plain.py, the whole Transformer in one file, which imports nothing of ours. The
+floors of the rest; a file imports only from names before its own, or from its own folder:
+
+    errors tokens machine config
+    masks positions kernels attention feed_forward encoder decoder transformer
+    fast
+    loss search
+    text storage translator evaluation interop
+    plots training checking cli __main__
+"""
 
 from . import attention, decoder, encoder, feed_forward, interop, masks, positions, search
-from .attention import MultiHeadAttention
+from .attention import AttentionMaps, MultiHeadAttention
+from .checking.check import check
 from .config import PRESETS, LayerConfig, TransformerConfig
-from .inspection.check import check
-from .inspection.maps import AttentionMaps
-from .training.machine import device
+from .machine import device
+from .search import beam, greedy, sample
+from .training.fit import fit
+from .training.recipe import Recipe
+from .training.trainer import train
 from .transformer import Transformer
-from .translator import load
+from .translator import Translator, load
 
 __version__ = "0.2.0"
 __all__ = [
@@ -15,17 +29,24 @@ __all__ = [
     "AttentionMaps",
     "LayerConfig",
     "MultiHeadAttention",
+    "Recipe",
     "Transformer",
     "TransformerConfig",
+    "Translator",
     "attention",
+    "beam",
     "check",
     "decoder",
     "device",
     "encoder",
     "feed_forward",
+    "fit",
+    "greedy",
     "interop",
     "load",
     "masks",
     "positions",
+    "sample",
     "search",
+    "train",
 ]

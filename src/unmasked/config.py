@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .errors import (
-    check_at_least,
     check_choice,
-    check_heads_divide,
+    check_heads,
     check_number,
     check_probability,
+    check_whole,
     invalid,
 )
-
-PADDING = 0  # fills the short rows of a batch
-BOS = 1  # begins a target sentence
-EOS = 2  # ends it
 
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
@@ -52,8 +48,8 @@ class LayerConfig:
         check_number("norm_eps", self.norm_eps, 1e-30, 1.0, "PyTorch's own is 1e-5")
         check_choice("bias", self.bias, (True, False))
         check_choice("attention_bias", self.attention_bias, (True, False, None))
-        check_heads_divide(self.d_model, self.n_heads)
-        check_at_least("d_ff", self.d_ff, 1)
+        check_heads(self.d_model, self.n_heads)
+        check_whole("d_ff", self.d_ff, 1)
 
     @property
     def dropout_inside(self) -> float:
@@ -100,8 +96,8 @@ class TransformerConfig(LayerConfig):
             fix = "None stands for Glorot's bound"
             check_number("embedding_std", self.embedding_std, 0.0, math.inf, fix)
         for name in ("source_vocab", "target_vocab", "n_layers", "max_len"):
-            check_at_least(name, getattr(self, name), 1)
-        check_at_least("n_decoder_layers", self.decoder_layers, 1)
+            check_whole(name, getattr(self, name), 1)
+        check_whole("n_decoder_layers", self.decoder_layers, 1)
         if self.positions == "sinusoidal" and self.max_len > TABLE // self.d_model > 0:
             fix = "choose a smaller one: positions beyond it are computed when they are met"
             raise invalid("max_len", f"at most {TABLE // self.d_model:,}", self.max_len, fix)

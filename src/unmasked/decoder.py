@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from .attention import KeyValueCache, MultiHeadAttention
+from .attention import AttentionMaps, KeyValueCache, MultiHeadAttention
 from .config import LayerConfig
 from .encoder import Residual
-from .errors import checked, contracts
+from .errors import check_mask, check_type, check_vectors, invalid
 from .feed_forward import FeedForward
-from .inspection.maps import AttentionMaps
 
 
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward, each inside a residual."""
 
-    @checked(contracts.make_layer)
     def __init__(self, config: LayerConfig) -> None:
+        check_type("config", config, LayerConfig)
         super().__init__()
         width, heads, d_ff = config.d_model, config.n_heads, config.d_ff
         self.config = config
@@ -40,12 +39,17 @@ class DecoderLayer(nn.Module):
         state: LayerState | None = None,
         maps: AttentionMaps | None = None,
     ) -> Tensor:
-        past, read = state or (None, None)  # keys and values: of the past, and of the memory
-        _, own, across = maps or (None, None, None)  # where the attention weights are collected
-        x = self.self_residual(x, self.self_attention, mask=mask, cache=past, maps=own)
-        x = self.cross_residual(
-            x, self.cross_attention, key=memory, mask=memory_mask, cache=read, maps=across
-        )
+        back: dict[str, Any] = {"mask": mask}  # self-attention looks back at what is written
+        across: dict[str, Any] = {
+            "key": memory,
+            "mask": memory_mask,
+        }  # cross-attention at the encoder's memory
+        if state is not None:
+            back["cache"], across["cache"] = state.past, state.memory
+        if maps is not None:
+            back["maps"], across["maps"] = maps.decoder, maps.cross
+        x = self.self_residual(x, self.self_attention, **back)
+        x = self.cross_residual(x, self.cross_attention, **across)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -56,12 +60,12 @@ class Decoder(nn.Module):
     """
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
+        check_type("config", config, LayerConfig)
         super().__init__()
         self.config = config
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(n_layers))
         self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
 
-    @checked(contracts.decoder)
     def forward(
         self,
         x: Tensor,
@@ -72,6 +76,14 @@ class Decoder(nn.Module):
         state: DecoderState | None = None,
         maps: AttentionMaps | None = None,
     ) -> Tensor:
+        check_vectors("x", x, self.config.d_model)
+        check_vectors("memory", memory, self.config.d_model, len(x))
+        check_maps(maps)
+        batch, length, _ = x.shape
+        before = 0 if state is None else state.check(len(self.layers), batch, memory.shape[1])
+        check_mask("mask", mask, (batch, self.config.n_heads, length, before + length))
+        seen = (batch, self.config.n_heads, length, memory.shape[1])
+        check_mask("memory_mask", memory_mask, seen)
         pasts = [None] * len(self.layers) if state is None else state.layers
         for layer, past in zip(self.layers, pasts, strict=True):
             x = layer(x, memory, mask=mask, memory_mask=memory_mask, state=past, maps=maps)
@@ -101,9 +113,30 @@ class DecoderState:
         self.length += real.shape[-1]
         return self.real
 
+    def check(self, n_layers: int, batch: int, memory: int) -> int:
+        """That it is of this decoder and of these sentences; how many tokens its layers hold."""
+        if len(self.layers) != n_layers:
+            fix = "begin with this model's start()"
+            raise invalid("state", f"{n_layers} layers", len(self.layers), fix)
+        fix = "begin with a new state for other sentences"
+        if self.real is not None and len(self.real) != batch:
+            raise invalid("state", f"a batch of {batch}", len(self.real), fix)
+        past = 0
+        for layer in self.layers:
+            past = max(past, layer.past.check(batch, "state"))
+            if layer.memory.check(batch, "state") not in (0, memory):
+                expected = f"a memory of {memory} positions"
+                raise invalid("state", expected, f"one of {layer.memory.length}", fix)
+        return past
+
     def select(self, rows: Tensor) -> None:
         """Keeps only these rows of the batch: the others are finished."""
         self.real = None if self.real is None else self.real[rows]
         for layer in self.layers:
             layer.past.select(rows)
             layer.memory.select(rows)
+
+
+def check_maps(maps: AttentionMaps | None) -> None:
+    if maps is not None:
+        check_type("maps", maps, AttentionMaps)

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
 from .config import LayerConfig
-from .errors import checked, contracts
-from .fast.dropout import Dropout
+from .errors import check_mask, check_type, check_vectors
 from .feed_forward import FeedForward
+from .kernels import Dropout
 
 
 class Residual(nn.Module):
@@ -34,8 +34,8 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each inside a residual. [B, S, D] → [B, S, D]."""
 
-    @checked(contracts.make_layer)
     def __init__(self, config: LayerConfig) -> None:
+        check_type("config", config, LayerConfig)
         super().__init__()
         width, heads, d_ff = config.d_model, config.n_heads, config.d_ff
         self.config = config
@@ -55,15 +55,20 @@ class Encoder(nn.Module):
     """A stack of layers, and a last norm where the configuration has one."""
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
+        check_type("config", config, LayerConfig)
         super().__init__()
         self.config = config
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
         self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
 
-    @checked(contracts.encoder)
     def forward(
         self, x: Tensor, *, mask: Tensor | None = None, maps: list[Tensor] | None = None
     ) -> Tensor:
+        check_vectors("x", x, self.config.d_model)
+        batch, length, _ = x.shape
+        check_mask("mask", mask, (batch, self.config.n_heads, length, length))
+        if maps is not None:
+            check_type("maps", maps, list)
         for layer in self.layers:
             x = layer(x, mask=mask, maps=maps)
         return x if self.norm is None else self.norm(x)

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .data.corpus import Corpus
-from .data.phrasebook import Pair
-from .errors import check_at_least, invalid
+from .errors import check_whole, invalid
 from .loss import teacher_forcing, translation_loss
-from .search import evaluating
-from .transformer import Transformer
+from .text.corpus import Corpus
+from .text.phrasebook import Pair
+from .transformer import Transformer, evaluating
 from .translator import Translator
 
 
@@ -124,7 +123,7 @@ def corpus_score(name: str, written: Sequence[str], references: Sequence[str], d
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
     if not draws:
         return Score(score, signature)
-    check_at_least("draws", draws, 2)
+    check_whole("draws", draws, 2)
     return Score(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)
 
 
@@ -148,7 +147,7 @@ def paired_bootstrap(
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):
         check_texts(written, references)
-    check_at_least("draws", draws, 2)
+    check_whole("draws", draws, 2)
     from sacrebleu.significance import PairedTest
 
     systems: Any = [("first", list(first)), ("second", list(second))]

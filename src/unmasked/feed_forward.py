@@ -7,8 +7,9 @@ from collections.abc import Callable
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .errors import checked, contracts
-from .fast.dropout import Dropout
+from .config import ACTIVATIONS, FEED_FORWARDS
+from .errors import check_choice, check_vectors, check_wholes
+from .kernels import Dropout
 
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
@@ -19,7 +20,6 @@ class FeedForward(nn.Module):
     `kind="conv"` writes the two layers as convolutions of width 1: the same sums, other code.
     """
 
-    @checked(contracts.make_feed_forward)
     def __init__(
         self,
         d_model: int,
@@ -30,6 +30,9 @@ class FeedForward(nn.Module):
         activation: str = "relu",
         bias: bool = True,
     ) -> None:
+        check_wholes(d_model=(d_model, 1), d_ff=(d_ff, 1))
+        check_choice("kind", kind, FEED_FORWARDS)
+        check_choice("activation", activation, ACTIVATIONS)
         super().__init__()
         layer = Convolution if kind == "conv" else nn.Linear
         self.d_model, self.activation = d_model, ACTIVATION[activation]
@@ -37,8 +40,8 @@ class FeedForward(nn.Module):
         self.contract = layer(d_ff, d_model, bias=bias)
         self.dropout = Dropout(dropout)
 
-    @checked(contracts.feed_forward)
     def forward(self, x: Tensor) -> Tensor:
+        check_vectors("x", x, self.d_model)
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from .config import PADDING
-from .errors import check_tokens, checked, contracts, invalid, shape
+from .errors import check_probability, check_tokens, invalid, shape
 from .fast.chunked_loss import summed_loss
 from .fast.guard import is_plain
 from .fast.packed import packed_decode
 from .masks import padding_mask
-from .transformer import Transformer
+from .tokens import PADDING
+from .transformer import Transformer, check_called, check_reach
 
 MANY = 1 << 20  # logits; above it they are made in parts
 
@@ -25,7 +26,6 @@ def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
     return target[:, :-1], target[:, 1:]
 
 
-@checked(contracts.translation_loss)
 def translation_loss(
     model: Transformer,
     source: Tensor,
@@ -37,30 +37,46 @@ def translation_loss(
 ) -> Tensor:
     """The mean cross-entropy over the labels that are no padding: [B, S], [B, T + 1] → a scalar.
 
-    Logits are computed for these labels alone: the last layer is the model's widest. `packed`
-    leaves padding out of every other position-wise layer too, where the model is plain enough for
-    that; targets must then be padded on the right. `total` is for a part of a larger batch: that
-    batch's number of labels, by which the part's sum is divided, so that the parts add up to the
-    mean of the whole.
+    Logits are computed for these labels alone: the last layer is the model's widest.
+
+    Args:
+        model: of this package; encode, decode and generator are called.
+        source: tokens, each sentence with its EOS, padded.
+        target: tokens, each sentence between BOS and EOS, padded.
+        smoothing: the share of each label that is spread over the vocabulary.
+        packed: leaves padding out of every other position-wise layer too, where the model is plain
+            enough for that; targets must then be padded on the right.
+        total: for a part of a larger batch, that batch's number of labels, by which the part's sum
+            is divided, so that the parts add up to the mean of the whole.
     """
+    check_loss(model, source, target, smoothing)
     inputs, labels = teacher_forcing(target)
     real = labels != PADDING
     if not real.any():
         fix = "a target needs a word or an EOS after its BOS"
         raise invalid("target", "at least one label", "padding only", fix)
-    if packed and is_plain(model):
-        hidden = packed_decode(model, source, inputs, real)
-    else:
-        memory = model.encode(source)
-        hidden = model.decode(inputs, memory, source_mask=padding_mask(source))[real]
+    hidden = hidden_states(model, source, inputs, real, packed)
     labels = labels[real].long()
-    generator = model.generator
-    count = len(labels) if total is None else total
-    many = len(labels) * model.config.target_vocab > MANY
+    return summed(model.generator, hidden, labels, smoothing) / (total or len(labels))
+
+
+def hidden_states(
+    model: Transformer, source: Tensor, inputs: Tensor, real: Tensor, packed: bool
+) -> Tensor:
+    """What the decoder makes of its inputs, where it is wanted: [B, S], [B, T], [B, T] → [N, D]."""
+    if packed and is_plain(model):
+        return packed_decode(model, source, inputs, real)
+    memory = model.encode(source)
+    return model.decode(inputs, memory, source_mask=padding_mask(source))[real]
+
+
+def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """The sum of all cross-entropies; where there are very many logits, made in parts."""
+    many = len(labels) * getattr(generator, "out_features", 0) > MANY
     compiling = torch.compiler.is_compiling()
     if many and torch.is_grad_enabled() and not compiling and is_plain(generator):
-        return summed_loss(hidden, generator.weight, generator.bias, labels, smoothing) / count
-    return smoothed_cross_entropy(generator(hidden), labels, smoothing).sum() / count
+        return summed_loss(hidden, generator.weight, generator.bias, labels, smoothing)
+    return smoothed_cross_entropy(generator(hidden), labels, smoothing).sum()
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
@@ -69,7 +85,17 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> 
     With smoothing the aim is not all on the label: that share of it is spread evenly over the
     vocabulary, the label included.
     """
-    precise = torch.promote_types(logits.dtype, torch.float32)  # autocast leaves halves on a CPU
-    log_probabilities = logits.log_softmax(-1, dtype=precise)
-    of_label = -log_probabilities.gather(-1, labels[:, None])[:, 0]
-    return (1 - smoothing) * of_label - smoothing * log_probabilities.mean(-1)
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))  # autocast's are halves
+    return F.cross_entropy(precise, labels, reduction="none", label_smoothing=smoothing)
+
+
+def check_loss(model: Transformer, source: Tensor, target: Tensor, smoothing: float) -> None:
+    check_called(model)
+    check_probability("smoothing", smoothing)
+    check_tokens("source", source, model.config.source_vocab)
+    check_tokens("target", target, model.config.target_vocab)
+    if len(source) != len(target):
+        fix = "give each source sentence one target"
+        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
+    check_reach(model.source_embedding, source.shape[1])
+    check_reach(model.target_embedding, target.shape[1] - 1)

@@ -8,57 +8,74 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .config import PADDING
-from .errors import checked, contracts
+from .errors import check_boolean, check_tokens, check_type, check_wholes, invalid, shape
+from .tokens import PADDING
 
 
-@checked(contracts.padding_mask)
 def padding_mask(tokens: Tensor, padding: int = PADDING) -> Tensor:
     """Every query may attend to the real tokens. [B, S] → [B, 1, 1, S]."""
+    check_tokens("tokens", tokens)
     return (tokens != padding)[:, None, None, :]
 
 
-@checked(contracts.causal_mask)
 def causal_mask(n: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
     """Position i may attend to itself and to what came before: [n, past + n].
 
     With `past` keys already seen, the queries are the n positions that follow them.
     """
+    check_wholes(n=(n, 1), past=(past, 0))
     return torch.ones(n, past + n, dtype=torch.bool, device=device).tril(past)
 
 
-@checked(contracts.length_mask)
 def length_mask(lengths: Tensor, n: int) -> Tensor:
     """The first `lengths` of n keys may be attended to.
 
     One length a row, [B] → [B, 1, 1, n], or one a query, [B, Q] → [B, 1, Q, n].
     """
+    check_lengths(lengths, n)
     mask = torch.arange(n, device=lengths.device) < lengths[..., None]  # [B, n] or [B, Q, n]
     return mask[:, None, None, :] if lengths.dim() == 1 else mask[:, None]
+
+
+def check_lengths(lengths: Tensor, n: int) -> None:
+    check_wholes(n=(n, 1))
+    check_type("lengths", lengths, Tensor)
+    if lengths.dim() not in (1, 2):
+        fix = "give one length a row, or one a query"
+        raise invalid("lengths", "rank 1, [batch], or 2, [batch, queries]", shape(lengths), fix)
+    if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        fix = "lengths count tokens: convert with .long()"
+        raise invalid("lengths", "whole numbers", lengths.dtype, fix)
+    if lengths.device.type == "cpu" and bool(((lengths < 0) | (lengths > n)).any()):
+        got = f"{int(lengths.min())} to {int(lengths.max())}"
+        raise invalid("lengths", f"lengths from 0 to {n}", got, "n is the length with padding")
 
 
 # --- Bridges: the same information in the words of others -------------------------------------
 
 
-@checked(contracts.from_blocked)
 def from_blocked(blocked: Tensor) -> Tensor:
     """From masks where True means "hidden" (`key_padding_mask`), and back: its own inverse."""
+    check_boolean("blocked", blocked, "convert it: blocked != 0")
     return ~blocked
 
 
-@checked(contracts.from_ones)
 def from_ones(ones: Tensor) -> Tensor:
     """From masks of ones and zeros, where 0 is hidden."""
+    check_type("ones", ones, Tensor)
     return ones != 0
 
 
-@checked(contracts.from_additive)
 def from_additive(additive: Tensor) -> Tensor:
     """From masks added to the scores: 0 is visible, minus infinity or a huge negative hidden."""
+    check_type("additive", additive, Tensor)
+    if not additive.dtype.is_floating_point:
+        fix = "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones"
+        raise invalid("additive", "a floating-point tensor", additive.dtype, fix)
     return additive > -1e4
 
 
-@checked(contracts.to_additive)
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """To a mask that is added to the scores: 0 where True, minus infinity elsewhere."""
+    check_boolean("mask", mask)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)

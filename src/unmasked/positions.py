@@ -8,16 +8,15 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from .errors import checked, contracts
+from .errors import check_room, check_whole, check_wholes, invalid
 
 
-@checked(contracts.frequencies)
 def frequencies(d_model: int) -> Tensor:
     """The angle that each pair of columns turns by at one step: 10000^(-2i/d_model), float64."""
+    check_whole("d_model", d_model)
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
-@checked(contracts.sinusoids)
 def sinusoids(start: int, length: int, d_model: int) -> Tensor:
     """Rows of the paper's table: sine in the even columns, cosine in the odd. [length, d_model].
 
@@ -29,12 +28,14 @@ def sinusoids(start: int, length: int, d_model: int) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d_model]
 
 
-@checked(contracts.shift_matrix)
 def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -> Tensor:
     """The matrix M with PE(p + shift) = M @ PE(p) for every position p: [d_model, d_model].
 
     Each pair of columns (sine, cosine) is turned by shift · frequency, whatever p is.
     """
+    if d_model % 2:
+        fix = "the last sine of an odd width has no cosine to be turned with"
+        raise invalid("d_model", "an even width", d_model, fix)
     angle = shift * frequencies(d_model)
     sine, cosine = angle.sin(), angle.cos()
     turns = torch.stack([cosine, sine, -sine, cosine], dim=-1).view(-1, 2, 2)
@@ -46,8 +47,8 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    @checked(contracts.make_positions)
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
+        check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
         super().__init__()
         self.d_model = d_model
         table = sinusoids(0, max_len, d_model).to(torch.get_default_dtype())
@@ -74,17 +75,16 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """Adds one trained vector a position; there is none to add beyond `max_len`."""
 
-    @checked(contracts.make_positions)
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
+        check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_len, d_model))
         nn.init.xavier_uniform_(self.table)
 
-    @checked(contracts.learned_rows)
     def rows(self, length: int, start: int = 0) -> Tensor:
         """The encodings of positions start … start + length - 1: [length, d_model]."""
+        check_room(start + length, len(self.table))
         return self.table.narrow(0, start, length)
 
-    @checked(contracts.learned_positions)
     def forward(self, x: Tensor, start: int = 0) -> Tensor:  # [B, T, D] → [B, T, D]
         return x + self.rows(x.shape[1], start)

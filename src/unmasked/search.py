@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from .config import BOS, EOS, PADDING
-from .errors import checked, contracts
+from .attention import AttentionMaps
+from .errors import check_number, check_seed, check_tokens, check_whole, invalid
 from .fast.guard import is_plain
 from .fast.steps import FastSteps, take
-from .inspection.maps import AttentionMaps
 from .masks import padding_mask
-from .transformer import Transformer
+from .tokens import BOS, EOS, PADDING
+from .transformer import Transformer, check_called, check_reach, evaluating
 
 EXTRA_LENGTH = 50  # the paper's limit: the source's length and fifty more (section 6.1)
 
 
-@checked(contracts.search)
 def greedy(
     model: Transformer,
     source: Tensor,
@@ -39,9 +36,17 @@ def greedy(
 ) -> Tensor:
     """The likeliest token at every step: source [B, S] → target [B, T].
 
-    The result has no BOS; each row ends with its EOS and then padding. Without `max_new_tokens`
-    each sentence gets at most its source's length and fifty more.
+    The result has no BOS; each row ends with its EOS and then padding.
+
+    Args:
+        model: of this package; its encode, decode and generator are called.
+        source: tokens, each sentence with its EOS, padded.
+        max_new_tokens: at most so many for each; else its source's length and fifty more.
+        bos, eos: the tokens that begin and end a sentence.
+        use_cache: False computes each step from the first token on.
+        drop_finished: leaves sentences out of the batch once many of them are finished.
     """
+    check_search(model, source, max_new_tokens, bos, eos)
 
     def likeliest(logits: Tensor, _rows: list[int], _time: int) -> Tensor:
         return likeliest_of(logits)
@@ -58,7 +63,6 @@ def greedy(
     )
 
 
-@checked(contracts.sample)
 def sample(
     model: Transformer,
     source: Tensor,
@@ -74,21 +78,26 @@ def sample(
 ) -> Tensor:
     """Draws each token from the model's distribution: source [B, S] → target [B, T].
 
-    A temperature below 1 favours likely tokens, one above 1 evens them out. Then only the `top_k`
-    likeliest stay, and of those the likeliest that together have a probability of `top_p`. For
-    several samples of a sentence, repeat its row: each row is drawn independently.
+    For several samples of a sentence, repeat its row: each row is drawn independently.
 
-    With a seed, the same batch gives the same result each time: on every device, with and without
-    the cache, unless rounding tips a draw. A generator (on the CPU) continues where it is; without
-    either, the random numbers are PyTorch's own.
+    Args:
+        model, source, max_new_tokens, bos, eos, use_cache: as for `greedy`.
+        temperature: below 1 it favours likely tokens, above 1 it evens them out.
+        top_k: then only so many of the likeliest stay,
+        top_p: and of those the likeliest that together have this probability.
+        seed: the same batch gives the same result each time, on every device, with and without the
+            cache, unless rounding tips a draw. A generator (on the CPU) continues where it is;
+            without either, the random numbers are PyTorch's own.
     """
-    limits = limits_of(model, source, max_new_tokens)
+    check_search(model, source, max_new_tokens, bos, eos)
+    check_chance(temperature, top_k, top_p, seed)
     drawn_by = generator_of(seed)
-    chances = torch.rand(int(limits.max()), len(source), generator=drawn_by).to(source.device)
 
-    def by_chance(logits: Tensor, rows: list[int], time: int) -> Tensor:
-        return draw(logits / temperature, chances[time, rows, None], top_k, top_p)
+    def by_chance(logits: Tensor, rows: list[int], _time: int) -> Tensor:
+        chances = torch.rand(len(source), generator=drawn_by)[rows]
+        return draw(logits / temperature, chances[:, None].to(logits.device), top_k, top_p)
 
+    limits = limits_of(model, source, max_new_tokens)
     return one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
 
 
@@ -105,7 +114,6 @@ class Hypotheses(NamedTuple):
     scores: Tensor  # [B, n]: log-probability over the length penalty; -inf where there is none
 
 
-@checked(contracts.beam)
 def beam(
     model: Transformer,
     source: Tensor,
@@ -120,44 +128,73 @@ def beam(
 ) -> Hypotheses:
     """Keeps the `beam_size` best beginnings of each sentence: source [B, S] → Hypotheses.
 
-    Scores are log-probabilities divided by ((5 + length) / 6) ** length_penalty (Wu et al., 2016).
-    A sentence is finished when nothing that is still written could enter its `n_best`.
+    Args:
+        model, source, max_new_tokens, bos, eos, use_cache: as for `greedy`.
+        beam_size: the hypotheses that go on at each step.
+        n_best: how many of the finished ones are returned; a sentence is finished when nothing that
+            is still written could enter them.
+        length_penalty: scores are log-probabilities divided by ((5 + length) / 6) to this power
+            (Wu et al., 2016; others divide by the length itself).
     """
+    check_beam(model, source, max_new_tokens, bos, eos, beam_size, n_best, length_penalty)
     limits = limits_of(model, source, max_new_tokens)
-    limit = int(limits.max())
+    penalties = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()])
+    penalties = penalties.to(source.device)
     with evaluating(model):
-        steps = steps_of(model, source, beam_size, limit, use_cache=use_cache)
-        finished = Finished(len(source), beam_size, limit, source.device)
-        rows = torch.arange(len(source), device=source.device)  # the sentences still in the batch
-        tokens = torch.full((len(source), beam_size), bos, device=source.device)
-        parents, history = torch.zeros_like(tokens), tokens.new_zeros(*tokens.shape, 0)
-        totals = torch.full(tokens.shape, -torch.inf, device=source.device)
-        totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
-        penalties = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()]).to(totals)
-        time = 0
-        while True:
-            time += 1
-            logits = steps.step(tokens, parents)
-            totals, parents, tokens = extend(totals, logits, 2 * beam_size)  # best first
-            history = torch.cat([take(history, parents), tokens[:, :, None]], dim=-1)
-            last = limits[rows, None]
-            ends = ((tokens == eos) & (time < last)) | (time == last)
+        steps = steps_of(model, source, beam_size, int(limits.max()), use_cache=use_cache)
+        finished = Finished(len(source), beam_size, source.device)
+        alive = Alive.begin(len(source), beam_size, bos, source.device)
+        for time in count(1):
+            alive = alive.extend(steps.step(alive.tokens, alive.parents), 2 * beam_size)
+            last = limits[alive.rows] == time
+            ends = (alive.tokens == eos) | last[:, None]
             ends[:, beam_size:] = False  # an end counts when it is among the best, not before
-            finished.add(rows, history, totals / penalty(time, length_penalty), ends)
-            totals, order = totals.masked_fill(tokens == eos, -torch.inf).topk(beam_size)
-            history = take(history, order)
-            tokens, parents = tokens.gather(1, order), parents.gather(1, order)
-            best_to_come = totals[:, 0] / penalties[rows]
-            going = (finished.scores[rows, n_best - 1] < best_to_come) & (time < last[:, 0])
+            finished.add(alive, penalty(time, length_penalty), ends)
+            alive = alive.best(beam_size, alive.tokens != eos)
+            best_to_come = alive.totals[:, 0] / penalties[alive.rows]
+            going = (finished.scores[alive.rows, n_best - 1] < best_to_come) & ~last
             n_going = int(going.sum())
             if n_going == 0:
                 break
             if worth_dropping(n_going, len(going)):
                 steps.keep(going)
-                rows, totals, history = rows[going], totals[going], history[going]
-                tokens, parents = tokens[going], parents[going]
+                alive = alive.keep(going)
     best = trim(finished.tokens[:, :n_best].clone())
     return Hypotheses(best, finished.scores[:, :n_best].clone())
+
+
+class Alive(NamedTuple):
+    """The hypotheses that go on, best first."""
+
+    rows: Tensor  # [B]: which sentences are still in the batch
+    tokens: Tensor  # [B, W]: the newest of each hypothesis
+    parents: Tensor  # [B, W]: which one of the step before it continues
+    totals: Tensor  # [B, W]: log-probabilities
+    history: Tensor  # [B, W, time]: all tokens so far
+
+    @classmethod
+    def begin(cls, n_sentences: int, width: int, bos: int, device: torch.device) -> Alive:
+        tokens = torch.full((n_sentences, width), bos, device=device)
+        totals = torch.full(tokens.shape, -torch.inf, device=device)
+        totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
+        rows, history = torch.arange(n_sentences, device=device), tokens.new_zeros(*tokens.shape, 0)
+        return cls(rows, tokens, torch.zeros_like(tokens), totals, history)
+
+    def extend(self, logits: Tensor, n: int) -> Alive:
+        """The n best continuations of each sentence, by their logits [B, W, V]."""
+        totals, parents, tokens = extend(self.totals, logits, n)
+        history = torch.cat([take(self.history, parents), tokens[:, :, None]], dim=-1)
+        return Alive(self.rows, tokens, parents, totals, history)
+
+    def best(self, n: int, going: Tensor) -> Alive:
+        """The n best of those [B, W] that go on."""
+        totals, order = self.totals.masked_fill(~going, -torch.inf).topk(n)
+        tokens, parents = self.tokens.gather(1, order), self.parents.gather(1, order)
+        return Alive(self.rows, tokens, parents, totals, take(self.history, order))
+
+    def keep(self, going: Tensor) -> Alive:
+        """Only these sentences."""
+        return Alive(*(x[going] for x in self))
 
 
 def written_maps(
@@ -308,20 +345,22 @@ def without_padding(logits: Tensor) -> Tensor:
 class Finished:
     """The best complete hypotheses of each sentence so far, best first."""
 
-    def __init__(self, n_sentences: int, width: int, limit: int, device: torch.device) -> None:
-        self.tokens = torch.full((n_sentences, width, limit), PADDING, device=device)
+    def __init__(self, n_sentences: int, width: int, device: torch.device) -> None:
+        self.tokens = torch.full((n_sentences, width, 1), PADDING, device=device)
         self.scores = torch.full((n_sentences, width), -torch.inf, device=device)
 
-    def add(self, rows: Tensor, history: Tensor, scores: Tensor, ends: Tensor) -> None:
+    def add(self, alive: Alive, penalty: float, ends: Tensor) -> None:
         """Lets the candidates that end compete with those that already stand here."""
         if not ends.any():
             return
-        scores = torch.cat([self.scores[rows], scores.masked_fill(~ends, -torch.inf)], dim=1)
-        room = self.tokens.shape[-1] - history.shape[-1]
-        tokens = torch.cat([self.tokens[rows], F.pad(history, (0, room), value=PADDING)], dim=1)
-        best, order = scores.topk(self.scores.shape[1])
+        rows, history = alive.rows, alive.history
+        ended = (alive.totals / penalty).masked_fill(~ends, -torch.inf)
+        best, order = torch.cat([self.scores[rows], ended], dim=1).topk(self.scores.shape[1])
+        more = history.shape[-1] - self.tokens.shape[-1]  # memory for what is written, no more
+        self.tokens = F.pad(self.tokens, (0, more), value=PADDING)
+        tokens = take(torch.cat([self.tokens[rows], history], dim=1), order)
         self.scores[rows] = best
-        self.tokens[rows] = take(tokens, order).masked_fill(best.isneginf()[:, :, None], PADDING)
+        self.tokens[rows] = tokens.masked_fill(best.isneginf()[:, :, None], PADDING)
 
 
 def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -366,6 +405,56 @@ def penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
+# --- What a search may be asked ---------------------------------------------------------------
+
+
+def check_search(
+    model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int
+) -> None:
+    check_called(model)
+    config = model.config
+    check_tokens("source", source, config.source_vocab)
+    check_reach(model.source_embedding, source.shape[1])
+    for name, token in (("bos", bos), ("eos", eos)):
+        check_whole(name, token, 0)
+        if token >= config.target_vocab or token == PADDING:
+            expected = f"a token of the target vocabulary, 1 to {config.target_vocab - 1}"
+            raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
+    if max_new_tokens is not None:
+        check_whole("max_new_tokens", max_new_tokens)
+        if config.positions == "learned" and max_new_tokens > config.max_len:
+            fix = "there are no learned positions beyond it"
+            expected = f"at most max_len={config.max_len}"
+            raise invalid("max_new_tokens", expected, max_new_tokens, fix)
+
+
+def check_beam(
+    model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int,
+    beam_size: int, n_best: int, length_penalty: float,
+) -> None:  # fmt: skip
+    check_search(model, source, max_new_tokens, bos, eos)
+    check_whole("beam_size", beam_size)
+    if beam_size > model.config.target_vocab:
+        expected = f"at most the target vocabulary's {model.config.target_vocab}"
+        raise invalid("beam_size", expected, beam_size, "use a smaller beam")
+    check_whole("n_best", n_best)
+    if n_best > beam_size:
+        fix = "a wider beam finds more hypotheses"
+        raise invalid("n_best", f"at most beam_size={beam_size}", n_best, fix)
+    fix = "0 compares plain log-probabilities, more favours longer sentences"
+    check_number("length_penalty", length_penalty, 0.0, 10.0, fix)
+
+
+def check_chance(temperature: float, top_k: int | None, top_p: float, seed: object) -> None:
+    fix = "as it nears 0, sampling becomes greedy search: call `greedy` for that"
+    check_number("temperature", temperature, 1e-3, 1e3, fix)
+    if top_k is not None:
+        check_whole("top_k", top_k)
+    check_number("top_p", top_p, 1e-9, 1.0, "it is a probability; 1 leaves out nothing")
+    if seed is not None and not isinstance(seed, torch.Generator):
+        check_seed(seed)
+
+
 # --- Rows -------------------------------------------------------------------------------------
 
 
@@ -387,34 +476,3 @@ def trim(tokens: Tensor) -> Tensor:
     """Without the last columns in which nobody has a token."""
     used = (tokens != PADDING).flatten(0, -2).any(0).nonzero()
     return tokens[..., : int(used.max()) + 1 if len(used) else 1]
-
-
-EVALUATIONS = threading.Lock()  # held while a model's mode is changed
-EVALUATED: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients, whatever the model was doing before.
-
-    Several threads may be in here with one model at once: the first one changes its mode, the last
-    one restores it.
-    """
-    with EVALUATIONS:
-        many, training = EVALUATED.get(model, (0, []))
-        if many == 0:
-            training = [module for module in model.modules() if module.training]
-        EVALUATED[model] = many + 1, training
-    try:
-        if training:
-            model.eval()
-        with torch.inference_mode():
-            yield
-    finally:
-        with EVALUATIONS:
-            many, training = EVALUATED.pop(model)
-            if many > 1:
-                EVALUATED[model] = many - 1, training
-            else:
-                for module in training:
-                    module.training = True

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Self
+from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor, nn
 
+from .attention import AttentionMaps, Mapped
 from .config import TransformerConfig
-from .decoder import Decoder, DecoderState
+from .decoder import Decoder, DecoderState, check_maps
 from .encoder import Encoder
-from .errors import checked, contracts
-from .fast.dropout import Dropout
-from .inspection.maps import AttentionMaps, Mapped
+from .errors import check_mask, check_room, check_tokens, check_type, check_vectors, invalid
+from .kernels import Dropout
 from .masks import causal_mask, padding_mask
 from .positions import LearnedPositions, SinusoidalPositions
 
@@ -40,8 +44,8 @@ class Transformer(Mapped):
     `need_weights=True` a call returns (logits, maps): every layer's attention weights.
     """
 
-    @checked(contracts.make_transformer)
     def __init__(self, config: TransformerConfig) -> None:
+        check_type("config", config, TransformerConfig)
         super().__init__()
         self.config = config
         self.source_embedding = Embedding(config, config.source_vocab)
@@ -53,7 +57,6 @@ class Transformer(Mapped):
         self.initialise()
         self.register_load_state_dict_post_hook(tie_again)
 
-    @checked(contracts.transformer)
     def forward(
         self,
         source: Tensor,
@@ -64,12 +67,12 @@ class Transformer(Mapped):
         maps: AttentionMaps | None = None,
     ) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]."""
+        check_tokens("source", source)
         source_mask = padding_mask(source) if source_mask is None else source_mask
         memory = self.encode(source, source_mask=source_mask, maps=maps)
         x = self.decode(target, memory, source_mask=source_mask, target_mask=target_mask, maps=maps)
         return self.generator(x)
 
-    @checked(contracts.encode)
     def encode(
         self,
         source: Tensor,
@@ -78,10 +81,14 @@ class Transformer(Mapped):
         maps: AttentionMaps | None = None,
     ) -> Tensor:
         """[B, S] → the memory [B, S, D]."""
+        check_maps(maps)
+        check_tokens("source", source, self.config.source_vocab)
+        batch, length = source.shape
+        check_mask("source_mask", source_mask, (batch, self.config.n_heads, length, length))
+        check_reach(self.source_embedding, length)
         mask = padding_mask(source) if source_mask is None else source_mask
         return self.encoder(self.source_embedding(source), mask=mask, maps=maps and maps.encoder)
 
-    @checked(contracts.decode)
     def decode(
         self,
         target: Tensor,
@@ -98,7 +105,11 @@ class Transformer(Mapped):
         target's. With a `state` (from `start`, one for each memory) the target holds only the
         tokens that are new.
         """
-        start = state.length if state else 0
+        start = 0 if state is None else state.length
+        self.check_decode(target, memory, source_mask, target_mask, start)
+        check_maps(maps)
+        if state is not None:
+            state.check(len(self.decoder.layers), len(target), memory.shape[1])
         x = self.target_embedding(target, start)
         real = padding_mask(target)
         real = state.extend(real) if state else real
@@ -111,6 +122,28 @@ class Transformer(Mapped):
     def start(self, capacity: int = 32) -> DecoderState:
         """An empty state for `decode`, with memory for `capacity` tokens before it has to grow."""
         return DecoderState(len(self.decoder.layers), capacity)
+
+    def check_decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        target_mask: Tensor | None,
+        start: int,
+    ) -> None:
+        check_vectors("memory", memory, self.config.d_model)
+        if source_mask is None:
+            fix = "pass padding_mask(source): a memory does not know its padding"
+            raise invalid("source_mask", "a boolean tensor", None, fix)
+        check_tokens("target", target, self.config.target_vocab)
+        batch, length = target.shape
+        if batch != len(memory):
+            fix = "give each source sentence one target"
+            raise invalid("target", f"a batch of {len(memory)}", batch, fix)
+        queries = batch, self.config.n_heads, length
+        check_mask("source_mask", source_mask, (*queries, memory.shape[1]))
+        check_mask("target_mask", target_mask, (*queries, start + length))
+        check_reach(self.target_embedding, start + length)
 
     # --- Weights --------------------------------------------------------------------------------
 
@@ -140,6 +173,53 @@ class Transformer(Mapped):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
+def check_reach(embedding: nn.Module, length: int) -> None:
+    """That learned positions reach so far."""
+    if isinstance(table := getattr(embedding.positions, "table", None), nn.Parameter):
+        check_room(length, len(table))
+
+
+def check_called(model: Transformer) -> None:
+    """That nothing is lost where encode, decode and generator are called instead of the model."""
+    check_type("model", model, Transformer)
+    own = type(model).forward is not Transformer.forward or "forward" in vars(model)
+    if own or model._forward_hooks or model._forward_pre_hooks:
+        got = "a forward of its own" if own else "a hook on the whole of it"
+        fix = "put it there: loss and searches call these three"
+        raise invalid("model", "changes in encode, decode or generator", got, fix)
+
+
 def tie_again(model: Transformer, _: object) -> None:
     """After load_state_dict, which with assign=True makes new parameters too."""
     model.tie()
+
+
+EVALUATIONS = threading.Lock()  # held while a model's mode is changed
+EVALUATED: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout and gradients, whatever the model was doing before.
+
+    Several threads may be in here with one model at once: the first one changes its mode, the last
+    one restores it.
+    """
+    with EVALUATIONS:
+        many, training = EVALUATED.get(model, (0, []))
+        if many == 0:
+            training = [module for module in model.modules() if module.training]
+        EVALUATED[model] = many + 1, training
+    try:
+        if training:
+            model.eval()
+        with torch.inference_mode():
+            yield
+    finally:
+        with EVALUATIONS:
+            many, training = EVALUATED.pop(model)
+            if many > 1:
+                EVALUATED[model] = many - 1, training
+            else:
+                for module in training:
+                    module.training = True

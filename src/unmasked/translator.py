@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from .config import EOS
-from .data.corpus import Corpus, pad
-from .data.sources import languages
-from .data.vocabulary import Vocabulary
-from .errors import check_at_least, check_seed, check_text, check_type, invalid
-from .folder import Kept, read, write
+from .errors import check_seed, check_text, check_type, check_whole, invalid
 from .search import beam, generator_of, greedy, sample
-from .storage import set_tensors, tensors_of
+from .storage.files import set_tensors, tensors_of
+from .storage.model import Kept, read, write
+from .text.corpus import Corpus
+from .text.sources import languages
+from .tokens import EOS, Vocabulary, pad
 from .transformer import Transformer
 
 
@@ -75,7 +74,7 @@ class Translator:
         Sentences of a length go together, the longest first. `progress` is for a terminal. Without
         a `length_penalty` it is the one that was chosen for these weights, or else the paper's 0.6.
         """
-        check_at_least("beam_size", beam_size, 1)
+        check_whole("beam_size", beam_size, 1)
         if length_penalty is None:
             length_penalty = self.about.get("length_penalty", 0.6)
 
@@ -105,7 +104,7 @@ class Translator:
 
         With a seed they are the same each time. See `search.sample` for the other options.
         """
-        check_at_least("n_samples", n_samples, 1)
+        check_whole("n_samples", n_samples, 1)
         if seed is not None:
             check_seed(seed)
         generator = generator_of(seed)  # one for all batches
@@ -130,7 +129,7 @@ class Translator:
         if isinstance(sentences, str):
             fix = "put it in a list, even if it is alone"
             raise invalid("sentences", "a list of sentences", "a single text", fix)
-        check_at_least("batch_size", batch_size, 1)
+        check_whole("batch_size", batch_size, 1)
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
         full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
         order = sorted(full, key=lambda number: -len(sources[number]))

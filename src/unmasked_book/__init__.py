@@ -1,6 +1,6 @@
 """What only the book's pages need: examples, exercises, experiments and recorded runs."""
 
-from .records import recorded
-from .source import show
+from unmasked_book.records import recorded
+from unmasked_book.source import show
 
 __all__ = ["recorded", "show"]

@@ -16,15 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from unmasked.attention import MultiHeadAttention
-from unmasked.data.corpus import pad
 from unmasked.encoder import Residual
 from unmasked.errors import invalid
 from unmasked.evaluation import bleu
 from unmasked.search import greedy
+from unmasked.tokens import pad
 from unmasked.transformer import Transformer
 from unmasked.translator import load
-
-from .captions import caption_pairs
+from unmasked_book.captions import caption_pairs
 
 Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
 

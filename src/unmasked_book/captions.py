@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unmasked.data.sources import directed
+from unmasked.text.sources import directed
 from unmasked.translator import Translator
 
 

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unmasked.config import BOS, EOS, TransformerConfig
-from unmasked.data.corpus import pad
-from unmasked.data.vocabulary import until_end
-from unmasked.errors import check_at_least, check_choice, invalid
+from unmasked.config import TransformerConfig
+from unmasked.errors import check_choice, check_whole, invalid
 from unmasked.search import greedy
+from unmasked.tokens import BOS, EOS, pad, until_end
 from unmasked.transformer import Transformer
 
 # --- Two pairs of sentences -------------------------------------------------------------------
@@ -54,9 +53,9 @@ LETTERS = FIRST_LETTER + len(ascii_lowercase)
 
 def random_words(count: int, shortest: int, longest: int, generator: torch.Generator) -> list[str]:
     """Words of random letters, of random lengths from `shortest` to `longest`."""
-    check_at_least("count", count, 1)
-    check_at_least("shortest", shortest, 1)
-    check_at_least("longest", longest, shortest)
+    check_whole("count", count, 1)
+    check_whole("shortest", shortest, 1)
+    check_whole("longest", longest, shortest)
     lengths = torch.randint(shortest, longest + 1, (count,), generator=generator).tolist()
     letters = torch.randint(len(ascii_lowercase), (sum(lengths),), generator=generator).tolist()
     stream = iter([ascii_lowercase[letter] for letter in letters])

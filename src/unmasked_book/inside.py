@@ -31,13 +31,11 @@ from unmasked.plots.picture import (
     labels,
     panels,
 )
-from unmasked.search import evaluating
-from unmasked.transformer import Transformer
+from unmasked.transformer import Transformer, evaluating
 from unmasked.translator import Translator
-
-from .ablation import attentions
-from .captions import CAPTIONS, caption_words, direction
-from .heads import Links, between_pieces, word_of_each
+from unmasked_book.ablation import attentions
+from unmasked_book.captions import CAPTIONS, caption_words, direction
+from unmasked_book.heads import Links, between_pieces, word_of_each
 
 Pairs = Sequence[tuple[str, str]]
 PALE = "#bcd4e8"  # a bar with another one inside

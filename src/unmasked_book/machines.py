@@ -24,9 +24,8 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from unmasked.config import BOS, TransformerConfig
-from unmasked.data.corpus import Corpus
-from unmasked.errors import check_at_least, invalid
+from unmasked.config import TransformerConfig
+from unmasked.errors import check_whole, invalid
 from unmasked.fast.products import product
 from unmasked.fast.steps import FastSteps
 from unmasked.plots.picture import (
@@ -45,6 +44,8 @@ from unmasked.plots.picture import (
     plain_numbers,
 )
 from unmasked.search import Cached
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import BOS
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer
@@ -63,7 +64,7 @@ def multiply_adds(
     The encoder reads `source` words a row, the decoder `target`; padding is computed like words.
     """
     for name, value in (("source", source), ("target", target), ("rows", rows)):
-        check_at_least(name, value, 1)
+        check_whole(name, value, 1)
     d, encoder, decoder = config.d_model, config.n_layers, config.decoder_layers
     read, written = rows * source, rows * target
     across = decoder * (2 * written + 2 * read)  # queries and outputs; keys and values
@@ -162,7 +163,7 @@ FORMATS = {
 
 def rounded(x: Tensor, fraction: int) -> Tensor:
     """To the nearest number with so many bits after its leading 1; x keeps its type and range."""
-    check_at_least("fraction", fraction, 0)
+    check_whole("fraction", fraction, 0)
     mantissa, power = torch.frexp(x.double())  # mantissa · 2^power, from ½ up to 1
     scale = 2.0 ** (fraction + 1)
     return torch.ldexp((mantissa * scale).round() / scale, power).to(x.dtype)

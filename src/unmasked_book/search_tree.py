@@ -11,11 +11,11 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from unmasked.config import BOS, EOS
-from unmasked.errors import contracts, invalid, shape
+from unmasked.errors import invalid, shape
 from unmasked.plots.picture import COLOURS, GREY, INK, STYLE, Picture, panels
-from unmasked.search import evaluating, limits_of, penalty, without_padding
-from unmasked.transformer import Transformer
+from unmasked.search import check_beam, limits_of, penalty, without_padding
+from unmasked.tokens import BOS, EOS
+from unmasked.transformer import Transformer, evaluating
 
 
 @dataclass(eq=False)
@@ -51,7 +51,7 @@ def trace_beam(
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
-    contracts.beam(model, source, max_new_tokens, BOS, EOS, beam_size, 1, length_penalty)
+    check_beam(model, source, max_new_tokens, BOS, EOS, beam_size, 1, length_penalty)
     if len(source) != 1:
         raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
     limit = int(limits_of(model, source, max_new_tokens))

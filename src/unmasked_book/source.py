@@ -29,15 +29,12 @@ class Source:
 
 
 def show(*objects: Callable[..., Any] | type | ModuleType) -> Source:
-    """The source of functions, classes, methods or files, each under the name of the file it is in.
-
-    The lines `@checked(…)` are left out: a chapter shows what is computed, not what is refused.
-    """
+    """The source of functions, classes, methods or files, each under the name of its file."""
     blocks = []
     for given in objects:
         thing: Any = given
         try:
-            thing = inspect.unwrap(thing)  # where it is written, and not where it is checked
+            thing = inspect.unwrap(thing)
             lines = inspect.getsource(thing).rstrip()
             path = Path(inspect.getsourcefile(thing) or "?")
             if path.name == "<string>":  # of exec; Python 3.13 shows the source of `python -c`
@@ -46,7 +43,7 @@ def show(*objects: Callable[..., Any] | type | ModuleType) -> Source:
             fix = "name the thing itself: show(causal_mask)"
             expected = "a function, class, method or module written in Python"
             raise invalid("show", expected, type(thing).__name__, fix) from None
-        blocks.append(f"# {name_of(path)}\n\n{without_checks(textwrap.dedent(lines))}")
+        blocks.append(f"# {name_of(path)}\n\n{textwrap.dedent(lines)}")
     return Source("\n\n\n".join(blocks))
 
 
@@ -54,14 +51,3 @@ def name_of(path: Path) -> str:
     """As in the repository, if the file is in one of the packages; else the file's own name."""
     inside = path.relative_to(SRC) if path.is_relative_to(SRC) else path
     return f"src/{inside.as_posix()}" if inside.parts[0] in PACKAGES else path.name
-
-
-def without_checks(source: str) -> str:
-    """Source without its decorators `@checked(…)`, also where one spans several lines."""
-    kept, still_open = [], 0
-    for line in source.split("\n"):
-        if still_open or line.lstrip().startswith("@checked("):
-            still_open += line.count("(") - line.count(")")
-        else:
-            kept.append(line)
-    return "\n".join(kept)

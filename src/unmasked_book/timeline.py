@@ -9,8 +9,7 @@ import torch
 from matplotlib import rc_context
 
 from unmasked.plots.picture import COLOURS, STYLE, Picture, in_a_row, number, panels
-
-from .machines import profiler
+from unmasked_book.machines import profiler
 
 RUN = "one run"
 

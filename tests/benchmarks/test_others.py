@@ -8,7 +8,7 @@ import torch
 
 import others as command
 from unmasked import Transformer, TransformerConfig
-from unmasked.inspection.report import CLAIMS
+from unmasked.checking.report import CLAIMS
 from unmasked.masks import padding_mask
 from unmasked_book.records import recorded
 

@@ -18,10 +18,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig
-from unmasked.attention import additive_attention, attention, masked_softmax, scaled_scores
+from unmasked.attention import (
+    AttentionMaps,
+    additive_attention,
+    attention,
+    masked_softmax,
+    scaled_scores,
+)
 from unmasked.encoder import EncoderLayer, Residual
 from unmasked.feed_forward import FeedForward
-from unmasked.inspection.maps import AttentionMaps
 from unmasked.masks import padding_mask
 from unmasked.positions import frequencies, sinusoids
 from unmasked.search import EXTRA_LENGTH, beam

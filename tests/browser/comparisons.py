@@ -17,12 +17,10 @@ from playwright.sync_api import Page
 
 import unmasked
 from helpers import MODELS, VOCABULARY, camel, small_config
-from unmasked.config import BOS
-from unmasked.data.corpus import pad
-from unmasked.data.phrasebook import sentence_pairs
-from unmasked.data.vocabulary import Words
 from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy
+from unmasked.text.phrasebook import sentence_pairs
+from unmasked.tokens import BOS, Words, pad
 from unmasked.translator import Translator, folder_of, shipped_models
 from unmasked_book.ablation import PARTS, without
 from unmasked_book.captions import CAPTIONS

@@ -11,8 +11,8 @@ import torch
 from playwright.sync_api import Page
 from torch import Tensor, nn
 
-from unmasked.config import EOS, PADDING
-from unmasked.folder import CONFIG, files_of, weights_file
+from unmasked.storage.model import CONFIG, files_of, weights_file
+from unmasked.tokens import EOS, PADDING
 from unmasked_book.live.bundle import bundle
 from unmasked_book.live.packing import packed
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Error, Page
 
 import unmasked
 from helpers import VOCABULARY, small_config
-from unmasked.folder import CONFIG
+from unmasked.storage.model import CONFIG
 from unmasked.translator import folder_of, shipped_models
 from unmasked_book import recorded
 

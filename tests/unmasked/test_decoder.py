@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from helpers import difference, layer_config, small_model, vectors
+from unmasked.attention import AttentionMaps
 from unmasked.decoder import Decoder, DecoderLayer, DecoderState
-from unmasked.inspection.maps import AttentionMaps
 from unmasked.masks import causal_mask, length_mask
 
 NORMS = ["post", "pre"]
@@ -152,5 +152,5 @@ def test_maps_of_another_kind_are_refused_and_not_left_empty(part):
         "decode": lambda: model.decode(source, memory, source_mask=mask, maps=[]),
         "decoder": lambda: model.decoder(memory, memory, maps=[]),
     }
-    with pytest.raises(ValueError, match="maps: expected a AttentionMaps, got list"):
+    with pytest.raises(ValueError, match="maps: expected an AttentionMaps, got list"):
         calls[part]()

@@ -1,7 +1,6 @@
 """A refusal says which argument is wrong and what came, and comes before anything changes."""
 
 import re
-import threading
 
 import pytest
 import torch
@@ -11,9 +10,9 @@ from unmasked import LayerConfig, MultiHeadAttention, Transformer, errors, masks
 from unmasked.attention import KeyValueCache, additive_attention, attention, attention_weights
 from unmasked.decoder import Decoder, DecoderLayer
 from unmasked.encoder import EncoderLayer
-from unmasked.errors import checked, invalid
-from unmasked.fast.dropout import Dropout
+from unmasked.errors import invalid
 from unmasked.feed_forward import FeedForward
+from unmasked.kernels import Dropout
 from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.masks import padding_mask
 from unmasked.positions import LearnedPositions, SinusoidalPositions, shift_matrix
@@ -331,117 +330,3 @@ def test_a_refused_call_leaves_no_maps_behind():
     with pytest.raises(ValueError, match=r"^mask: "):
         HEADS(X, mask=true(3, 4), maps=maps)
     assert maps == []
-
-
-# --- The boundary ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def watched():
-    """Two functions, the outer calling the inner, and what their contracts were shown."""
-    seen = []
-
-    def rule(number):
-        seen.append(number)
-        if number < 0:
-            raise invalid("number", "none below 0", number, "add to it")
-
-    @checked(lambda number: rule(number))
-    def inner(number):
-        if number == 13:
-            raise KeyError(number)
-        return number
-
-    @checked(lambda number, step: rule(number))
-    def outer(number, *, step=1, call=inner):
-        return call(number - step)
-
-    return inner, outer, seen
-
-
-def test_what_comes_from_outside_is_checked_and_what_is_passed_on_is_not(watched):
-    inner, outer, seen = watched
-    assert outer(5) == 4
-    assert seen == [5]
-    assert inner(5) == 5
-    assert seen == [5, 5]
-    assert outer(0) == -1  # which inner alone would refuse
-    with pytest.raises(ValueError, match=r"^number: expected none below 0, got -1; add to it$"):
-        inner(-1)
-
-
-def test_arguments_are_shown_by_name_with_their_defaults():
-    seen = []
-
-    @checked(lambda b, c: seen.append((b, c)))
-    def function(a, b, *, c=3):
-        return a, b, c
-
-    assert function(1, 2) == (1, 2, 3)
-    assert function(b=4, a=1, c=5) == (1, 4, 5)
-    assert seen == [(2, 3), (4, 5)]
-    assert function.__name__ == "function"
-    with pytest.raises(TypeError, match="missing a required argument: 'b'"):
-        function(1)
-
-
-@pytest.mark.parametrize(("number", "error"), [(14, KeyError), (-1, ValueError)])
-def test_after_an_exception_calls_are_checked_again(watched, number, error):
-    inner, outer, seen = watched
-    with pytest.raises(error):
-        outer(number)
-    seen.clear()
-    with pytest.raises(ValueError, match=r"^number: "):
-        inner(-1)
-    assert seen == [-1]
-
-
-def test_an_exception_inside_does_not_open_the_rest_of_the_call(watched):
-    """What a checked function catches from another leaves it as far inside as it was."""
-    inner, outer, seen = watched
-
-    def twice(number):
-        with pytest.raises(KeyError):
-            inner(13)
-        return inner(number)
-
-    assert outer(0, call=twice) == -1
-    assert seen == [0]
-
-
-def test_threads_do_not_disturb_each_other(watched):
-    inner, outer, seen = watched
-    entered, checked_elsewhere, refusals = threading.Event(), threading.Event(), []
-
-    def wait(number):
-        entered.set()
-        assert checked_elsewhere.wait(10)
-        return inner(number)
-
-    def elsewhere():
-        assert entered.wait(10)
-        try:
-            inner(-5)  # while the other thread is inside
-        except ValueError as error:
-            refusals.append(str(error))
-        checked_elsewhere.set()
-
-    other = threading.Thread(target=elsewhere)
-    other.start()
-    assert outer(0, call=wait) == -1  # and the other's way out has not led this one out
-    other.join()
-    assert seen == [0, -5]
-    assert refusals == ["number: expected none below 0, got -5; add to it"]
-
-
-def test_a_models_arguments_are_looked_at_once(monkeypatch):
-    calls = []
-    original = errors.contracts.check_tokens
-
-    def counted(argument, *given):
-        calls.append(argument)
-        return original(argument, *given)
-
-    monkeypatch.setattr(errors.contracts, "check_tokens", counted)
-    MODEL(SOURCE, TARGET)
-    assert calls == ["source", "target"]

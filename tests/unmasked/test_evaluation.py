@@ -11,9 +11,6 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from helpers import difference, small_config
 from unmasked import Transformer, evaluation
-from unmasked.config import BOS
-from unmasked.data.phrasebook import Pair, sentence_pairs
-from unmasked.data.vocabulary import Words
 from unmasked.evaluation import (
     Correct,
     alignment_agreement,
@@ -25,6 +22,8 @@ from unmasked.evaluation import (
     paired_bootstrap,
     with_known_words,
 )
+from unmasked.text.phrasebook import Pair, sentence_pairs
+from unmasked.tokens import BOS, Words
 from unmasked.translator import Translator
 
 PAIRS = [

@@ -23,8 +23,7 @@ from helpers import (
     ragged,
     small_model,
 )
-from unmasked import search
-from unmasked.config import BOS, EOS, PADDING
+from unmasked import search, transformer
 from unmasked.fast.steps import FastSteps
 from unmasked.masks import padding_mask
 from unmasked.search import (
@@ -40,6 +39,8 @@ from unmasked.search import (
     without_padding,
     written_maps,
 )
+from unmasked.tokens import BOS, EOS, PADDING
+from unmasked.transformer import evaluating
 
 LENGTHS = [7, 4, 1, 6, 2]
 
@@ -627,7 +628,7 @@ def test_samples_keep_to_the_limit_of_their_sentence_and_never_hold_padding():
     [
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
         ({"seed": 0.5}, "seed: expected a whole number of at least 0, got 0.5"),
-        ({"seed": 2**32}, "seed: expected a number below 2**32, got 4294967296; choose a smaller"),
+        ({"seed": 2**32}, "seed: expected at most 4,294,967,295, got 4294967296; choose a smaller"),
         ({"temperature": 0.0}, "temperature: expected a number from 0.001 to 1000, got 0.0; as"),
         ({"top_k": 0}, "top_k: expected a whole number of at least 1, got 0"),
         ({"top_p": 0.0}, "top_p: expected a number from 1e-09 to 1, got 0.0"),
@@ -655,13 +656,13 @@ def test_threads_that_use_a_model_in_training_mode_do_not_disturb_each_other():
     inside, leave, seen = threading.Barrier(3), threading.Event(), []
 
     def long():
-        with search.evaluating(model):
+        with evaluating(model):
             inside.wait()
             leave.wait(60)
             seen.append(any(module.training for module in model.modules()))
 
     def short():
-        with search.evaluating(model):
+        with evaluating(model):
             inside.wait()
 
     threads = [threading.Thread(target=work) for work in (long, short)]
@@ -673,13 +674,13 @@ def test_threads_that_use_a_model_in_training_mode_do_not_disturb_each_other():
     threads[0].join()
     assert seen == [False]
     assert all(module.training for module in model.modules())
-    assert model not in search.EVALUATED
+    assert model not in transformer.EVALUATED
 
 
 def test_what_is_frozen_in_evaluation_mode_stays_there():
     model = nn.Sequential(nn.Dropout(0.5), nn.Dropout(0.5)).train()
     model[1].eval()
-    with search.evaluating(model), search.evaluating(model):
+    with evaluating(model), evaluating(model):
         assert not model[0].training
     assert [part.training for part in model] == [True, False]
 
@@ -692,9 +693,9 @@ def test_an_interruption_on_the_way_in_leaves_nothing_behind(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(nn.Sequential, "eval", interrupted)
-        with pytest.raises(KeyboardInterrupt), search.evaluating(model):
+        with pytest.raises(KeyboardInterrupt), evaluating(model):
             pass
-    assert model not in search.EVALUATED
-    with search.evaluating(model):
+    assert model not in transformer.EVALUATED
+    with evaluating(model):
         assert not model[0].training
     assert model[0].training

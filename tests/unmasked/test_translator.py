@@ -8,10 +8,9 @@ import torch
 
 from helpers import small_config, small_model
 from unmasked import Transformer, translator
-from unmasked.config import BOS, EOS, PADDING
-from unmasked.data.vocabulary import Words
 from unmasked.loss import translation_loss
 from unmasked.search import beam, greedy
+from unmasked.tokens import BOS, EOS, PADDING, Words
 from unmasked.training.fit import fit
 from unmasked.translator import Translator
 

@@ -15,15 +15,15 @@ from torch.nn import functional as F
 from helpers import VOCABULARY, copier, difference, ragged, small_config, small_model
 from unmasked import AttentionMaps, LayerConfig, Transformer
 from unmasked.attention import MultiHeadAttention, attention
-from unmasked.data.phrasebook import sentence_pairs
-from unmasked.data.sources import phrasebook_data
-from unmasked.data.vocabulary import Words
 from unmasked.encoder import EncoderLayer
 from unmasked.evaluation import bleu
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing, translation_loss
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import SinusoidalPositions, sinusoids
 from unmasked.search import greedy
+from unmasked.text.phrasebook import sentence_pairs
+from unmasked.text.sources import phrasebook_data
+from unmasked.tokens import Words
 
 
 def test_bug_01_no_output_sees_a_later_word():

@@ -9,8 +9,8 @@ import torch
 
 from helpers import SMALL, VOCABULARY, difference, ragged, small_model
 from unmasked import Transformer
-from unmasked.fast.dropout import Dropout
 from unmasked.interop import to_torch, torch_masks
+from unmasked.kernels import Dropout
 from unmasked.masks import causal_mask, from_blocked, padding_mask
 from unmasked.positions import SinusoidalPositions
 from unmasked_book.documents import DOCUMENTS, document

@@ -111,7 +111,7 @@ def test_erratum_05_the_sizes_reach_every_layer():
         return model
 
     check(Transformer)
-    caught(check, faulty, RuntimeError)
+    caught(check, faulty, ValueError)
 
 
 def test_erratum_06_dropout_is_applied_and_embeddings_are_scaled():

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from unmasked.config import BOS, EOS, PADDING
 from unmasked.loss import translation_loss
+from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training.fit import fit
 from unmasked_book import examples
 

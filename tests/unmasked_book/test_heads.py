@@ -11,9 +11,9 @@ from matplotlib.colors import to_hex
 
 from helpers import difference, small_config
 from unmasked import Transformer, load
-from unmasked.data.phrasebook import sentence_pairs
-from unmasked.data.vocabulary import Words
 from unmasked.evaluation import SentenceMaps, maps_of_pairs
+from unmasked.text.phrasebook import sentence_pairs
+from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book import heads
 from unmasked_book.captions import CAPTIONS, caption_words

@@ -11,8 +11,8 @@ import unmasked
 from ladder import RUNGS, SEEDS, START, Ladder, Run
 from model_card import card
 from unmasked.cli import train
-from unmasked.folder import weights_file
-from unmasked.storage import digest
+from unmasked.storage.files import digest
+from unmasked.storage.model import weights_file
 from unmasked.translator import MODELS, shipped_models
 from unmasked_book import recorded
 from unmasked_book.records import record, recorded_names

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from helpers import copier, ragged
-from unmasked.config import EOS
 from unmasked.search import beam, greedy
+from unmasked.tokens import EOS
 from unmasked_book.search_tree import Node, greedy_path, nodes, plot_tree, trace_beam
 
 WORDS = ["<pad>", "<bos>", "<eos>", *"abcdefghi"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..data.multi30k import SPLITS, multi30k
-from ..data.sources import directed, phrasebook_test
-from ..errors import check_at_least, invalid
+from ..errors import check_whole, invalid
 from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_words
+from ..text.multi30k import SPLITS, multi30k
+from ..text.sources import directed, phrasebook_test
 from ..translator import Translator, load
 from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
@@ -31,7 +31,7 @@ def main(words: Sequence[str]) -> None:
     options = made.parse_args(words)
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
-            check_at_least(f"--{name}", getattr(options, name), 1)
+            check_whole(f"--{name}", getattr(options, name), 1)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)

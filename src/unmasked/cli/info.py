@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..errors import printable
-from ..folder import weights_file
+from ..storage.model import weights_file
 from ..translator import Translator, folder_of
 from .options import MODEL, parser
 

@@ -8,7 +8,7 @@ import textwrap
 import torch
 
 from ..errors import invalid
-from ..training.machine import device
+from ..machine import device
 
 MODEL = "a model of this package (de-en, en-de), or a folder with a trained one"
 PENALTY = "of a beam; more: longer (what was chosen for the model, else 0.6)"

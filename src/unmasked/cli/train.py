@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from ..config import TransformerConfig
-from ..data.sources import load_data
-from ..errors import check_at_least, invalid
+from ..errors import check_whole, invalid
 from ..evaluation import mean_cross_entropy
-from ..folder import CONFIG
-from ..training.checkpoint import checkpoints
-from ..training.machine import machine
+from ..machine import machine
+from ..storage.checkpoint import checkpoints
+from ..storage.model import CONFIG
+from ..text.sources import load_data
 from ..training.processes import processes
 from ..training.recipe import Recipe
 from ..training.trainer import train
@@ -69,8 +69,8 @@ def main(words: Sequence[str]) -> None:
     options = made.parse_args(words)
     if options.preset is None and options.config is None:
         made.error(f"give --preset ({', '.join(presets)}) or --config FILE")
-    check_at_least("--every", options.every, 1)
-    check_at_least("--checkpoint-every", options.checkpoint_every, 1)
+    check_whole("--every", options.every, 1)
+    check_whole("--checkpoint-every", options.checkpoint_every, 1)
     device = chosen_device(options.device)
     recipe = tables(options)
     settings = build(Recipe, "training", recipe["training"])

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..errors import check_at_least, invalid
+from ..errors import check_whole, invalid
 from ..translator import load
 from .options import MODEL, PENALTY, add_device, chosen_device, parser
 
@@ -31,7 +31,7 @@ def main(words: Sequence[str]) -> None:
     made.add_argument("--seed", type=int, metavar="N", help="of --sample: the same each time")
     add_device(made)
     options = made.parse_args(words)
-    check_at_least("--beam", options.beam, 1)
+    check_whole("--beam", options.beam, 1)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)

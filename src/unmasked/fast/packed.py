@@ -13,9 +13,9 @@ from typing import Any
 from torch import Tensor
 
 from ..attention import MultiHeadAttention, attention
-from ..config import PADDING
 from ..errors import invalid
 from ..masks import causal_mask, padding_mask
+from ..tokens import PADDING
 from ..transformer import Transformer
 
 

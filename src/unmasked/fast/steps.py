@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..attention import MultiHeadAttention
-from ..config import PADDING
 from ..decoder import DecoderLayer
 from ..encoder import Residual
+from ..tokens import PADDING
 from ..transformer import Transformer
 from .packed import Layout, packed_encode
 from .products import Product, product

@@ -1,6 +1,5 @@
 """Figures, a call each, that say in words what they show."""
 
-from .findings import findings
 from .grids import attention_maps, batch_masks, batches, masks, matrices, sentence_maps
 from .lines import bars, curves
 from .picture import Picture
@@ -14,7 +13,6 @@ __all__ = [
     "batch_masks",
     "batches",
     "curves",
-    "findings",
     "masks",
     "matrices",
     "sentence_maps",

@@ -11,7 +11,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
-from ..config import PADDING
+from ..tokens import PADDING
 from .picture import (
     COLOURS,
     GREY,

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..attention import AttentionMaps
 from ..errors import check_type, invalid
-from ..inspection.maps import AttentionMaps
 
 KINDS = {  # title → which maps, whose words are the queries, whose the keys
     "across: target looks at source": ("cross", "target", "source"),

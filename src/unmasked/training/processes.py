@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, distributed
 
 from ..errors import invalid
-from .machine import device as best_device
+from ..machine import device as best_device
 
 
 @dataclass(frozen=True)

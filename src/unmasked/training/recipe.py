@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 from ..errors import (
-    check_at_least,
     check_choice,
     check_number,
     check_probability,
     check_seed,
+    check_whole,
     invalid,
 )
 
@@ -45,7 +45,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("steps", "tokens", "accumulate", "warmup"):
-            check_at_least(name, getattr(self, name), 1)
+            check_whole(name, getattr(self, name), 1)
         check_seed(self.seed)
         check_choice("schedule", self.schedule, ("trapezoid", "paper"))
         check_choice("optimizer", self.optimizer, ("adamw", "adam"))

@@ -24,9 +24,9 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from ..config import TransformerConfig
-from ..data.sources import phrasebook_data
-from ..data.streaming import AnyCorpus, StreamedCorpus
 from ..errors import invalid
+from ..text.sources import phrasebook_data
+from ..text.streaming import AnyCorpus, StreamedCorpus
 from ..transformer import Transformer
 from .processes import Processes, processes
 from .recipe import Recipe, optimizer_for, rate_at

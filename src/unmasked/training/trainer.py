@@ -23,15 +23,15 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from ..data.corpus import Corpus, Cursor
-from ..data.streaming import AnyCorpus, StreamedCorpus
-from ..errors import check_at_least, check_type, invalid
+from ..errors import check_type, check_whole, invalid
 from ..loss import translation_loss
-from ..storage import set_tensors, tensors_of
+from ..storage import checkpoint
+from ..storage.files import set_tensors, tensors_of
+from ..storage.lock import held
+from ..text.corpus import Corpus, Cursor
+from ..text.streaming import AnyCorpus, StreamedCorpus
 from ..transformer import Transformer
-from . import checkpoint
 from .history import History, Row, tensorboard
-from .lock import held
 from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
@@ -63,8 +63,8 @@ def train(
     check_type("model", model, Transformer)
     check_type("corpus", corpus, Corpus, StreamedCorpus)
     check_type("recipe", recipe, Recipe)
-    check_at_least("every", every, 1)
-    check_at_least("checkpoint_every", checkpoint_every, 1)
+    check_whole("every", every, 1)
+    check_whole("checkpoint_every", checkpoint_every, 1)
     gpus = list(range(torch.cuda.device_count()))
     with (
         processes(device) as group,

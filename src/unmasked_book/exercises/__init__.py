@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from unmasked.errors import check_choice
-
-from . import (
+from unmasked_book.exercises import (
     attention,
     claims,
     decoder,
@@ -26,7 +25,7 @@ from . import (
     transformer,
     translating,
 )
-from .answering import verdict
+from unmasked_book.exercises.answering import verdict
 
 CHAPTERS = {
     "masks": masks,

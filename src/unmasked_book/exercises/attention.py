@@ -9,11 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unmasked import plain
 from unmasked.attention import attention
-
-from .. import plain
-from .compare import same_form, same_number, same_tensor
-from .modules import scattered, takes_weights
+from unmasked_book.exercises.compare import same_form, same_number, same_tensor
+from unmasked_book.exercises.modules import scattered, takes_weights
 
 
 def spread(answer: float) -> str | None:

@@ -9,14 +9,13 @@ import torch
 from torch import Tensor, nn
 
 import unmasked
+from unmasked import plain
 from unmasked.search import greedy
-
-from .. import plain
-from ..captions import CAPTIONS
-from . import attention
-from .answering import NoAnswerError, answering, verdict
-from .compare import same_tensor, same_where
-from .modules import same_module, takes_weights
+from unmasked_book.captions import CAPTIONS
+from unmasked_book.exercises import attention
+from unmasked_book.exercises.answering import NoAnswerError, answering, verdict
+from unmasked_book.exercises.compare import same_tensor, same_where
+from unmasked_book.exercises.modules import same_module, takes_weights
 
 Piece = Callable[..., Any]  # a function, or a class of modules
 

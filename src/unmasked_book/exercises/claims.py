@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import nn
 
-from ..experiments.lstm import count_parameters
-from ..experiments.statistics import difference
-from .compare import same_number
+from unmasked_book.exercises.compare import same_number
+from unmasked_book.experiments.lstm import count_parameters
+from unmasked_book.experiments.statistics import difference
 
 RUNS = (
     ([0.31, 0.28, 0.35, 0.30, 0.33], [0.22, 0.24, 0.25, 0.21, 0.26]),

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unmasked.config import BOS, PADDING
+from unmasked import plain
 from unmasked.masks import causal_mask, padding_mask
-
-from .. import plain
-from .compare import same_form, same_number, same_tensor
+from unmasked.tokens import BOS, PADDING
+from unmasked_book.exercises.compare import same_form, same_number, same_tensor
 
 
 def remembered(answer: float) -> str | None:

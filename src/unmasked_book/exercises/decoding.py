@@ -11,10 +11,9 @@ from torch import Tensor
 
 import unmasked
 from unmasked import Transformer, search
-from unmasked.config import BOS, EOS, PADDING
-
-from ..captions import CAPTIONS
-from .compare import same_number
+from unmasked.tokens import BOS, EOS, PADDING
+from unmasked_book.captions import CAPTIONS
+from unmasked_book.exercises.compare import same_number
 
 Words = tuple[str, ...]
 Chances = Callable[[Words], dict[str, float]]

@@ -12,9 +12,8 @@ from torch.nn import functional as F
 from unmasked.config import TransformerConfig
 from unmasked.masks import padding_mask
 from unmasked.transformer import Transformer
-
-from .compare import same_form, same_number, same_tensor, same_where
-from .modules import scattered
+from unmasked_book.exercises.compare import same_form, same_number, same_tensor, same_where
+from unmasked_book.exercises.modules import scattered
 
 
 def last_place(answer: float) -> str | None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .compare import same_form, same_number, same_tensor
+from unmasked_book.exercises.compare import same_form, same_number, same_tensor
 
 NEAR = 0.9  # the cosine from which on a layer may remember
 Layer = tuple[Tensor, Tensor, Tensor, Tensor]  # w1 [d, N], b1 [N], w2 [N, e], b2 [e]

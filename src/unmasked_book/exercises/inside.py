@@ -12,11 +12,10 @@ from torch import Tensor, nn
 from unmasked import Transformer, TransformerConfig
 from unmasked.loss import teacher_forcing
 from unmasked.translator import Translator, load
-
-from ..ablation import Head, without
-from ..captions import caption_pairs
-from ..inside import stream_parts
-from .compare import same_number, same_tensor
+from unmasked_book.ablation import Head, without
+from unmasked_book.captions import caption_pairs
+from unmasked_book.exercises.compare import same_number, same_tensor
+from unmasked_book.inside import stream_parts
 
 
 def right_angle(answer: float) -> str | None:

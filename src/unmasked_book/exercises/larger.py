@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..machines import kept_bytes, rounded
-from .compare import same_number, same_tensor
+from unmasked_book.exercises.compare import same_number, same_tensor
+from unmasked_book.machines import kept_bytes, rounded
 
 
 def share(answer: float) -> str | None:

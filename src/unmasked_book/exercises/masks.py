@@ -7,10 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unmasked.config import EOS, PADDING
 from unmasked.masks import causal_mask, padding_mask
-
-from .compare import same_form, same_number, same_tensor
+from unmasked.tokens import EOS, PADDING
+from unmasked_book.exercises.compare import same_form, same_number, same_tensor
 
 TARGET = torch.tensor([[1, 8, 9, 10, 11], [1, 8, 12, 0, 0]])  # lengths 5 and 3, as in the chapter
 

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor, nn
 
-from .answering import NoAnswerError
-from .compare import same_tensor
+from unmasked_book.exercises.answering import NoAnswerError
+from unmasked_book.exercises.compare import same_tensor
 
 Kind = TypeVar("Kind", bound=nn.Module)
 

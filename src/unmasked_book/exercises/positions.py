@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from unmasked.positions import frequencies, sinusoids
-
-from .compare import same_form, same_number, same_tensor
+from unmasked_book.exercises.compare import same_form, same_number, same_tensor
 
 
 def longest_wave(answer: float) -> str | None:

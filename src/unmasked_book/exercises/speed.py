@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from .. import plain
-from ..machines import calls
-from .compare import same_number, same_tensor
+from unmasked import plain
+from unmasked_book.exercises.compare import same_number, same_tensor
+from unmasked_book.machines import calls
 
 MOST_CALLS = 80  # of a step of two layers; computed anew, even the first takes more than 300
 

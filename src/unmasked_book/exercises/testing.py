@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .. import faulty
+from unmasked_book import faulty
 
 TARGET = [[1, 5, 3, 7, 4]]
 VOCABULARY = 10

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .answering import NoAnswerError
-from .compare import same_number, same_tensor
+from unmasked_book.exercises.answering import NoAnswerError
+from unmasked_book.exercises.compare import same_number, same_tensor
 
 
 def highest_rate(answer: float) -> str | None:

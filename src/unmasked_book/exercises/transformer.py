@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unmasked.config import BOS, TransformerConfig
+from unmasked.config import TransformerConfig
+from unmasked.tokens import BOS
 from unmasked.transformer import Transformer
-
-from .by_heart import by_heart
-from .compare import same_number, same_tensor
+from unmasked_book.exercises.by_heart import by_heart
+from unmasked_book.exercises.compare import same_number, same_tensor
 
 
 def decoder_layer(answer: float) -> str | None:

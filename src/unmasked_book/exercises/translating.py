@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from unmasked.evaluation import bleu
-
-from .compare import same_number
+from unmasked_book.exercises.compare import same_number
 
 Pieces = list[str]
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from . import beyond, by_length, captions, copying, root_of_width, small_data, variations, warm_up
-from .procedure import Experiment
+from unmasked_book.experiments import (
+    beyond,
+    by_length,
+    captions,
+    copying,
+    root_of_width,
+    small_data,
+    variations,
+    warm_up,
+)
+from unmasked_book.experiments.procedure import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "copying": copying.EXPERIMENT,

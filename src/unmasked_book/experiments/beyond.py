@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from unmasked.training.recipe import Recipe
-
-from ..examples import speller
-from .learning import learn, score, share_exact, spelling_corpus
-from .procedure import Experiment
-from .variations import LEARNED, POSITIONS, SCALED, SINUSOIDAL, start_at_the_scale_of_sinusoids
+from unmasked_book.examples import speller
+from unmasked_book.experiments.learning import learn, score, share_exact, spelling_corpus
+from unmasked_book.experiments.procedure import Experiment
+from unmasked_book.experiments.variations import (
+    LEARNED,
+    POSITIONS,
+    SCALED,
+    SINUSOIDAL,
+    start_at_the_scale_of_sinusoids,
+)
 
 KINDS = (SINUSOIDAL, LEARNED, SCALED)
 TRAINED = (3, 9)  # letters

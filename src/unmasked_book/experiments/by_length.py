@@ -11,10 +11,14 @@ from torch import Tensor, nn
 
 from unmasked.config import TransformerConfig
 from unmasked.transformer import Transformer
-
-from ..machines import seconds
-from .learning import label_cross_entropy
-from .lstm import Recurrent, count_multiplied, count_parameters, recurrent_of_size
+from unmasked_book.experiments.learning import label_cross_entropy
+from unmasked_book.experiments.lstm import (
+    Recurrent,
+    count_multiplied,
+    count_parameters,
+    recurrent_of_size,
+)
+from unmasked_book.machines import seconds
 
 WORDS = 1000
 LSTMS: dict[str, Callable[[nn.Module], int]] = {

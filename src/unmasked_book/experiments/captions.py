@@ -17,14 +17,13 @@ from matplotlib import rc_context
 
 from unmasked.plots.picture import COLOURS, GREY, STYLE, Picture, panels
 from unmasked.training.recipe import Recipe
-
-from ..tables import Listing
-from .learning import learn_texts, nats_of_each
-from .lstm import count_parameters
-from .procedure import Experiment
-from .small_data import make
-from .statistics import Interval, T, with_ends
-from .texts import Texts, captions
+from unmasked_book.experiments.learning import learn_texts, nats_of_each
+from unmasked_book.experiments.lstm import count_parameters
+from unmasked_book.experiments.procedure import Experiment
+from unmasked_book.experiments.small_data import make
+from unmasked_book.experiments.statistics import Interval, T, with_ends
+from unmasked_book.experiments.texts import Texts, captions
+from unmasked_book.tables import Listing
 
 ALL = 29_000
 LSTM = "LSTM"

@@ -15,14 +15,18 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from unmasked.config import BOS, EOS
-from unmasked.data.corpus import Corpus
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import BOS, EOS
 from unmasked.training.recipe import Recipe
-
-from ..examples import FIRST_LETTER, LETTERS, speller
-from .learning import learn, score
-from .lstm import Recurrent, count_parameters, open_forget_gates, recurrent_like
-from .procedure import Experiment
+from unmasked_book.examples import FIRST_LETTER, LETTERS, speller
+from unmasked_book.experiments.learning import learn, score
+from unmasked_book.experiments.lstm import (
+    Recurrent,
+    count_parameters,
+    open_forget_gates,
+    recurrent_like,
+)
+from unmasked_book.experiments.procedure import Experiment
 
 LSTMS: dict[str, dict[str, Any]] = {
     "LSTM without attention": {"attends": False},

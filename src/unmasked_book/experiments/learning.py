@@ -10,15 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unmasked.config import BOS, EOS, PADDING
-from unmasked.data.corpus import Corpus
 from unmasked.errors import invalid
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
-from unmasked.search import evaluating
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
-
-from ..examples import encode_words, random_words
-from .texts import Texts
+from unmasked.transformer import evaluating
+from unmasked_book.examples import encode_words, random_words
+from unmasked_book.experiments.texts import Texts
 
 # --- Training and measuring -------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from unmasked.attention import attention
-from unmasked.errors import check_at_least, check_probability, check_tokens, invalid
+from unmasked.errors import check_probability, check_tokens, check_whole, invalid
 from unmasked.masks import padding_mask
 from unmasked.positions import sinusoids
 
@@ -49,7 +49,7 @@ class Recurrent(nn.Module):
     ) -> None:
         super().__init__()
         for name, value in (("n_layers", n_layers), ("d_model", d_model)):
-            check_at_least(name, value, 1)
+            check_whole(name, value, 1)
         check_probability("dropout", dropout)
         if d_model % 2:
             raise invalid("d_model", "an even width", d_model, "each direction has half of it")
@@ -146,7 +146,7 @@ def recurrent_of_size(
     **options: Any,
 ) -> int:
     """The even width at which a `Recurrent` with these options counts closest to this size."""
-    check_at_least("size", size, 1)
+    check_whole("size", size, 1)
 
     def counted(d_model: int) -> int:
         with torch.device("meta"):

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from unmasked.transformer import Transformer
-
-from ..examples import FIRST_LETTER, LETTERS, speller
-from .lstm import Recurrent
+from unmasked_book.examples import FIRST_LETTER, LETTERS, speller
+from unmasked_book.experiments.lstm import Recurrent
 
 MODELS = ("LSTM", "Transformer")
 

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from unmasked.attention import MultiHeadAttention
 from unmasked.training.recipe import Recipe
-
-from ..examples import speller
-from .learning import learn, score, spelling_corpus
-from .procedure import Experiment
+from unmasked_book.examples import speller
+from unmasked_book.experiments.learning import learn, score, spelling_corpus
+from unmasked_book.experiments.procedure import Experiment
 
 DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
 SLOWER = "not divided, smaller start and steps"

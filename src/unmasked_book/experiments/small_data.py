@@ -17,12 +17,11 @@ from torch import nn
 from unmasked.config import TransformerConfig
 from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
-
-from ..records import recorded
-from .learning import learn_texts
-from .lstm import count_parameters, recurrent_like
-from .procedure import Experiment
-from .texts import LONG, SHORT, phrasebook
+from unmasked_book.experiments.learning import learn_texts
+from unmasked_book.experiments.lstm import count_parameters, recurrent_like
+from unmasked_book.experiments.procedure import Experiment
+from unmasked_book.experiments.texts import LONG, SHORT, phrasebook
+from unmasked_book.records import recorded
 
 LSTMS: dict[str, dict[str, Any]] = {
     "LSTM": {"n_layers": 1},

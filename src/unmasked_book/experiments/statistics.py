@@ -13,8 +13,7 @@ from matplotlib.ticker import LogLocator
 
 from unmasked.errors import invalid
 from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, look, panels
-
-from ..tables import Listing
+from unmasked_book.tables import Listing
 
 # --- Intervals --------------------------------------------------------------------------------
 

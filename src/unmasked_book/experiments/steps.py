@@ -19,15 +19,14 @@ from torch.nn import functional as F
 import unmasked
 from unmasked import Transformer
 from unmasked.attention import MultiHeadAttention
-from unmasked.config import BOS, EOS, PADDING
 from unmasked.encoder import Residual
 from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import SinusoidalPositions
+from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training import fit
-
-from .. import examples
-from ..examples import FIRST_LETTER, LETTERS
+from unmasked_book import examples
+from unmasked_book.examples import FIRST_LETTER, LETTERS
 
 Pair = tuple[Tensor, Tensor]
 LONGEST = 9  # letters in a word

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import torch
 
-from unmasked.data.corpus import Corpus
-from unmasked.data.multi30k import multi30k
-from unmasked.data.phrasebook import sentence_pairs
-from unmasked.data.vocabulary import Subwords
 from unmasked.errors import check_choice
+from unmasked.text.corpus import Corpus
+from unmasked.text.multi30k import multi30k
+from unmasked.text.phrasebook import sentence_pairs
+from unmasked.tokens import Subwords
 
 SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
 FITS: Mapping[str, Callable[[int], bool]] = {

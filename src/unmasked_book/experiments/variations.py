@@ -15,11 +15,10 @@ from unmasked.config import TransformerConfig
 from unmasked.positions import LearnedPositions
 from unmasked.training.recipe import Recipe
 from unmasked.transformer import Transformer
-
-from .learning import learn_texts
-from .lstm import count_parameters
-from .procedure import Experiment
-from .texts import ANY, phrasebook
+from unmasked_book.experiments.learning import learn_texts
+from unmasked_book.experiments.lstm import count_parameters
+from unmasked_book.experiments.procedure import Experiment
+from unmasked_book.experiments.texts import ANY, phrasebook
 
 HEADS: Mapping[str, dict[str, Any]] = {
     f"{n} head{'s' * (n > 1)}": {"n_heads": n} for n in (1, 2, 4, 8, 16, 32)

@@ -8,18 +8,26 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any, NamedTuple
 
-from ..machines import exponent, where
-from ..records import recorded
-from .beyond import KINDS, LENGTHS, TRAINED
-from .by_length import MODELS as RACERS
-from .copying import LENGTHS as COPIED
-from .copying import MODELS as COPIERS
-from .root_of_width import DIVIDED, SMALLER, UNDIVIDED, WIDTHS
-from .small_data import LSTMS, SIZES
-from .statistics import Rows, above, difference, options, row, trials, with_ends
-from .texts import LONG, SHORT
-from .variations import LEARNED, NAMES, SCALED, SINUSOIDAL
-from .warm_up import CLIPS, NORMS, WARM_UPS
+from unmasked_book.experiments.beyond import KINDS, LENGTHS, TRAINED
+from unmasked_book.experiments.by_length import MODELS as RACERS
+from unmasked_book.experiments.copying import LENGTHS as COPIED
+from unmasked_book.experiments.copying import MODELS as COPIERS
+from unmasked_book.experiments.root_of_width import DIVIDED, SMALLER, UNDIVIDED, WIDTHS
+from unmasked_book.experiments.small_data import LSTMS, SIZES
+from unmasked_book.experiments.statistics import (
+    Rows,
+    above,
+    difference,
+    options,
+    row,
+    trials,
+    with_ends,
+)
+from unmasked_book.experiments.texts import LONG, SHORT
+from unmasked_book.experiments.variations import LEARNED, NAMES, SCALED, SINUSOIDAL
+from unmasked_book.experiments.warm_up import CLIPS, NORMS, WARM_UPS
+from unmasked_book.machines import exponent, where
+from unmasked_book.records import recorded
 
 YES, PARTLY, NO = "confirmed", "confirmed with a condition", "not confirmed"
 UNTESTED = "not tested"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from itertools import product
 
 from unmasked.training.recipe import Recipe
-
-from ..examples import speller
-from .learning import learn, score, spelling_corpus
-from .procedure import Experiment
+from unmasked_book.examples import speller
+from unmasked_book.experiments.learning import learn, score, spelling_corpus
+from unmasked_book.experiments.procedure import Experiment
 
 NORMS = ("post", "pre")
 WARM_UPS = (1, 100)  # steps; one is none

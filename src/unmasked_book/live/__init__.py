@@ -1,6 +1,11 @@
 """What of the book runs in a reader's browser: the trained model, and four figures to explore."""
 
-from .explore import explore_attention, explore_beam, explore_masks, explore_positions
-from .translator import live
+from unmasked_book.live.explore import (
+    explore_attention,
+    explore_beam,
+    explore_masks,
+    explore_positions,
+)
+from unmasked_book.live.translator import live
 
 __all__ = ["explore_attention", "explore_beam", "explore_masks", "explore_positions", "live"]

@@ -19,19 +19,18 @@ from matplotlib.patches import Circle
 from torch import Tensor
 
 from unmasked.attention import masked_softmax
-from unmasked.config import BOS, EOS
-from unmasked.errors import check_at_least, check_number, check_type, invalid
+from unmasked.errors import check_number, check_type, check_whole, invalid
 from unmasked.masks import causal_mask
 from unmasked.plots import sentence_maps
 from unmasked.plots.lines import bars
 from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
 from unmasked.positions import frequencies, sinusoids
-from unmasked.search import evaluating, limits_of, penalty, without_padding
-from unmasked.transformer import Transformer
+from unmasked.search import limits_of, penalty, without_padding
+from unmasked.tokens import BOS, EOS
+from unmasked.transformer import Transformer, evaluating
 from unmasked.translator import Translator
-
-from ..search_tree import plot_tree, trace_beam
-from .bundle import bundle
+from unmasked_book.live.bundle import bundle
+from unmasked_book.search_tree import plot_tree, trace_beam
 
 
 class Explorable:
@@ -80,7 +79,7 @@ def explore_beam(
     page searches by itself.
     """
     check_type("translator", translator, Translator)
-    check_at_least("widest", widest, 1)
+    check_whole("widest", widest, 1)
     if not sentence.strip():
         raise invalid("sentence", "a sentence", repr(sentence), "give one to translate")
     if not penalties:
@@ -265,7 +264,7 @@ def explore_positions(
         ("position", position, LAST_POSITION),
         ("offset", offset, LAST_OFFSET),
     ):
-        check_at_least(name, value, 0)
+        check_whole(name, value, 0)
         if value > last:
             raise invalid(name, f"at most {last}", value, "its slider ends there")
     if not widths or any(width not in range(2, 33, 2) for width in widths):

@@ -16,9 +16,9 @@ import torch
 from safetensors.numpy import save
 from torch import Tensor
 
-from unmasked.data.vocabulary import SPECIAL_PIECES, Subwords
-from unmasked.folder import CONFIG, weights_file
-from unmasked.storage import read_tensors
+from unmasked.storage.files import read_tensors
+from unmasked.storage.model import CONFIG, weights_file
+from unmasked.tokens import SPECIAL_PIECES, Subwords
 from unmasked.translator import Translator
 
 LEVELS = 127

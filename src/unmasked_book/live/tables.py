@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..records import recorded
+from unmasked_book.records import recorded
 
 PARTS = {
     "": "nothing",

@@ -14,10 +14,9 @@ import torch
 from unmasked.errors import check_choice
 from unmasked.plots.viewer import View
 from unmasked.translator import folder_of, shipped_models
-
-from ..records import recorded
-from .bundle import HERE, bundle
-from .packing import packed
+from unmasked_book.live.bundle import HERE, bundle
+from unmasked_book.live.packing import packed
+from unmasked_book.records import recorded
 
 WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unmasked.errors import check_choice, check_heads_divide, invalid
-
-from .drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, YELLOW, Drawing
+from unmasked.errors import check_choice, check_heads, invalid
+from unmasked_book.schematics.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, YELLOW, Drawing
 
 HEADS = (PURPLE, YELLOW, GREEN, BLUE)
 LARGEST = 9  # coordinate that is drawn
@@ -279,7 +278,7 @@ def meet(
 
 def split_and_merge(d_model: int = 12, n_heads: int = 3) -> Drawing:
     """One position's vector: a product for all heads, cut, attended, put together, W_O."""
-    check_heads_divide(d_model, n_heads)
+    check_heads(d_model, n_heads)
     if n_heads > 4 or not 2 * n_heads <= d_model <= 24:
         expected = "up to 4 heads, at least 2 wide, in a width of up to 24"
         raise invalid("d_model", expected, f"{d_model} and {n_heads} heads", "draw a smaller one")

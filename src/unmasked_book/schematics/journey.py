@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from unmasked.errors import check_at_least, check_number, check_type, invalid, shape
+from unmasked.errors import check_number, check_type, check_whole, invalid, shape
 from unmasked_book.schematics.decoder import LETTER, check_words
 from unmasked_book.schematics.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, Drawing
 
@@ -66,7 +66,7 @@ def check(
     check_words("answer", [name for name, _ in answer], 5, 9)
     for _, chance in answer:
         check_number("answer", chance, 0, 1, "give probabilities")
-    check_at_least("layers", layers, 1)
+    check_whole("layers", layers, 1)
 
 
 def some(count: int, name: str) -> str:

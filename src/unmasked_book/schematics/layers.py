@@ -10,15 +10,7 @@ import torch
 from torch import Tensor
 
 from unmasked.errors import check_type, invalid, shape
-from unmasked_book.schematics.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    YELLOW,
-    Drawing,
-)
+from unmasked_book.schematics.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, YELLOW, Drawing
 
 Point = tuple[float, float]
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from unmasked.errors import check_choice, invalid
 from unmasked.positions import frequencies
-
-from .drawing import BLUE, GREY, PURPLE, Drawing
+from unmasked_book.schematics.drawing import BLUE, GREY, PURPLE, Drawing
 
 TOP, PITCH, RADIUS = 66, 52, 21  # where the rows begin; from row to row; of a clock
 CLOCKS, CLOCK = 96, 97  # where the clocks begin; from clock to clock

@@ -8,12 +8,12 @@ import torch
 
 from unmasked import loss
 from unmasked.cli import evaluate, main
-from unmasked.data import sources
-from unmasked.data.sources import directed, load_data
-from unmasked.data.vocabulary import Subwords
 from unmasked.evaluation import bleu
-from unmasked.folder import CONFIG, files_of, weights_file
-from unmasked.storage import read_tensors
+from unmasked.storage.files import read_tensors
+from unmasked.storage.model import CONFIG, files_of, weights_file
+from unmasked.text import sources
+from unmasked.text.sources import directed, load_data
+from unmasked.tokens import Subwords
 from unmasked.translator import MODELS, Translator
 from unmasked_book.captions import CAPTIONS
 
@@ -66,7 +66,7 @@ def test_subwords_are_learnt_from_the_training_set_alone():
 
 @pytest.mark.parametrize(("source", "said"), [("en", "en and en"), (["de"], r"\['de'\] and en")])
 def test_two_languages_must_be_those_of_the_data_before_it_is_downloaded(monkeypatch, source, said):
-    monkeypatch.setattr("unmasked.data.sources.multi30k", None)
+    monkeypatch.setattr("unmasked.text.sources.multi30k", None)
     with pytest.raises(ValueError, match=rf"^source and target: .*, got {said}; choose de and en"):
         load_data("multi30k", source=source, target="en", vocabulary=200)
 

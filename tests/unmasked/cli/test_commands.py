@@ -19,9 +19,9 @@ import torch
 from helpers import own_lines, small_config
 from unmasked import Transformer, TransformerConfig, __version__
 from unmasked.cli import COMMANDS, evaluate, info, main, options, train, translate
-from unmasked.data.sources import phrasebook_test
-from unmasked.data.vocabulary import Words
-from unmasked.folder import CONFIG, weights_file
+from unmasked.storage.model import CONFIG, weights_file
+from unmasked.text.sources import phrasebook_test
+from unmasked.tokens import Words
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import Trainer

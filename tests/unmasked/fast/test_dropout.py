@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from unmasked.fast.dropout import Dropout, dropout, keep_mask
+from unmasked.kernels import Dropout, dropout, keep_mask
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])

@@ -5,7 +5,6 @@ import torch
 from torch.nn import functional as F
 
 from helpers import MODELS, difference, ragged, small_model
-from unmasked.config import BOS, PADDING
 from unmasked.fast.steps import (
     CrossAttention,
     FastSteps,
@@ -16,6 +15,7 @@ from unmasked.fast.steps import (
     take,
 )
 from unmasked.masks import padding_mask
+from unmasked.tokens import BOS, PADDING
 
 LENGTHS = [7, 4, 1, 6, 2]
 

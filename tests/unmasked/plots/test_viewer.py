@@ -80,7 +80,7 @@ def test_words_are_never_taken_for_a_place_in_the_page():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: attention_view([1], [], []), "maps: expected a AttentionMaps, got list"),
+        (lambda: attention_view([1], [], []), "maps: expected an AttentionMaps, got list"),
         (
             lambda: attention_view(maps(), words(3, "s"), words(5, "t")),
             r"maps.cross: expected one sentence's weights, \[heads, 5, 3\].* got shape \[3, 5, 4\]",

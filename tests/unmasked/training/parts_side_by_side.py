@@ -12,7 +12,7 @@ import torch
 from small_training import small, small_corpus
 from torch.distributed.tensor import DTensor
 
-from unmasked.storage import tensors_of, write_tensors
+from unmasked.storage.files import tensors_of, write_tensors
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.sharded import kept, train_sharded

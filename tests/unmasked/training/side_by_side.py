@@ -14,7 +14,7 @@ import torch
 from small_training import quiet, small
 
 from unmasked import Transformer
-from unmasked.storage import tensors_of, write_tensors
+from unmasked.storage.files import tensors_of, write_tensors
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe

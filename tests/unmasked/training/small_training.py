@@ -5,8 +5,8 @@ import random
 import torch
 
 from unmasked import Transformer, TransformerConfig
-from unmasked.config import BOS, EOS
-from unmasked.data.corpus import Corpus
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import BOS, EOS
 from unmasked.training.history import History
 from unmasked.training.recipe import Recipe
 from unmasked.training.trainer import train

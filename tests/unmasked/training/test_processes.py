@@ -12,8 +12,8 @@ import side_by_side
 import torch
 
 from helpers import difference, same_tensors
-from unmasked.storage import read_tensors, tensors_of
-from unmasked.training.machine import device
+from unmasked.machine import device
+from unmasked.storage.files import read_tensors, tensors_of
 from unmasked.training.processes import processes
 
 SCRIPT = Path(side_by_side.__file__)

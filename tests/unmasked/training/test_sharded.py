@@ -15,7 +15,7 @@ import torch
 from small_training import quiet, small, small_corpus
 
 from helpers import difference, own_lines
-from unmasked.storage import read_tensors, tensors_of
+from unmasked.storage.files import read_tensors, tensors_of
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
 from unmasked.training.sharded import main, train_sharded

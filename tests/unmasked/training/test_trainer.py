@@ -10,15 +10,15 @@ from small_training import RECIPE, quiet, small, small_corpus
 
 from helpers import difference, same_tensors
 from unmasked import Transformer
-from unmasked.config import BOS, EOS
-from unmasked.data.corpus import Corpus
-from unmasked.data.streaming import StreamedCorpus
-from unmasked.data.vocabulary import Words
 from unmasked.evaluation import mean_cross_entropy
 from unmasked.loss import smoothed_cross_entropy, translation_loss
-from unmasked.storage import tensors_of
-from unmasked.training import checkpoint, trainer
-from unmasked.training.lock import LOCK
+from unmasked.storage import checkpoint
+from unmasked.storage.files import tensors_of
+from unmasked.storage.lock import LOCK
+from unmasked.text.corpus import Corpus
+from unmasked.text.streaming import StreamedCorpus
+from unmasked.tokens import BOS, EOS, Words
+from unmasked.training import trainer
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.training.trainer import Trainer, train
@@ -54,7 +54,7 @@ def furthest(a, b):
         ({"accumulate": 0}, "accumulate: expected a whole number of at least 1, got 0"),
         ({"warmup": -1}, "warmup: expected a whole number"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
-        ({"seed": 2**32}, r"seed: expected a number below 2\*\*32, got 4294967296; choose"),
+        ({"seed": 2**32}, "seed: expected at most 4,294,967,295, got 4294967296; choose"),
         ({"schedule": "cosine"}, "schedule: expected 'trapezoid' or 'paper', got 'cosine'"),
         ({"optimizer": "sgd"}, "optimizer: expected 'adamw' or 'adam', got 'sgd'"),
         ({"precision": "float16"}, "precision: expected 'float32' or 'bfloat16'"),

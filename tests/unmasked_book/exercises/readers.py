@@ -10,11 +10,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from unmasked import plain
 from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies
 from unmasked.search import beam
-from unmasked_book import plain
 from unmasked_book.exercises.translating import once
 
 

@@ -10,12 +10,12 @@ import pytest
 import readers
 import torch
 
+from unmasked import plain
 from unmasked.evaluation import bleu
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked.search import greedy
 from unmasked.translator import Translator
-from unmasked_book import plain
 from unmasked_book.ablation import without
 from unmasked_book.exercises import CHECKS, check_answer
 from unmasked_book.exercises.compare import same_number

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from unmasked import Transformer, TransformerConfig
-from unmasked.config import BOS
 from unmasked.positions import LearnedPositions, sinusoids
+from unmasked.tokens import BOS
 from unmasked.training.recipe import Recipe, rate_at
 from unmasked_book import recorded
 from unmasked_book.examples import speller

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from unmasked.config import EOS
-from unmasked.data.corpus import Corpus
 from unmasked.search import greedy
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import EOS
 from unmasked.training.recipe import Recipe
 from unmasked_book.examples import speller
 from unmasked_book.experiments import copying, learning, small_data

@@ -6,9 +6,8 @@ import re
 import pytest
 
 from helpers import copier
-from unmasked.config import EOS
-from unmasked.data.vocabulary import Words
 from unmasked.search import beam, penalty
+from unmasked.tokens import EOS, Words
 from unmasked.translator import Translator
 from unmasked_book.live import explore_beam
 from unmasked_book.live.explore import beam_of, branches

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from helpers import small_config
 from unmasked import Transformer
-from unmasked.data.vocabulary import Words
-from unmasked.folder import CONFIG
+from unmasked.storage.model import CONFIG
+from unmasked.tokens import Words
 from unmasked.translator import Translator, folder_of, load, shipped_models
 from unmasked_book.live.packing import as_pairs, packed, quantised
 

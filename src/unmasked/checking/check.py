@@ -1,0 +1,174 @@
+"""Property tests for any encoder-decoder: is a model what its author thinks it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from ..errors import check_type, check_whole, invalid
+from ..search import steps_of
+from ..tokens import PADDING
+from ..transformer import Transformer
+from . import properties, reach
+from .order import order
+from .probe import Forward, Probe, RefusedError
+from .properties import cached, gradient, padded
+from .registered import Hidden, hidden, registered, shared
+from .report import Finding, Report
+from .state import precisely, undisturbed
+
+
+def check(
+    model: nn.Module,
+    forward: Forward | None = None,
+    *,
+    source_vocab: int | None = None,
+    target_vocab: int | None = None,
+    padding: int = PADDING,
+    step: Forward | None = None,
+    tied: Iterable[tuple[str, str]] = (),
+    seed: int = 0,
+    quiet: bool = False,
+) -> Report:
+    """Puts some fifty questions to a model, prints what was found, and leaves it as it was.
+
+    They are sentences of up to nine random words.
+    `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for tokens [B, S]
+    and [B, T]; without it `model(source, target)` does. The target is what the decoder reads, so
+    output t may know it up to t. `step` computes the same one token at a time, with the model's
+    cache. `tied` names pairs of parameters that should be one. Of an `unmasked.Transformer` the
+    vocabularies and what is tied are known, and its own step if there is no `forward`.
+
+    No weight and no `.grad` is written; modes, attributes, buffers and random numbers are put back.
+    The same seed gives the same report.
+    """
+    check_type("model", model, nn.Module)
+    pairs, config = list(tied), None
+    if isinstance(model, Transformer):
+        config, pairs = model.config, pairs + pairs_of(model)
+        step = step_by_step if step is None and forward is None else step
+    check_arguments(model, {"forward": forward, "step": step}, pairs, seed)
+    source_vocab = vocabulary_size("source_vocab", source_vocab, config, padding)
+    target_vocab = vocabulary_size("target_vocab", target_vocab, config, padding)
+    cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
+    with torch.inference_mode(False), torch.random.fork_rng(cuda[:1]), precisely():
+        before = hidden(model)
+        with undisturbed(model) as restore:
+            probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
+            tests = questions(before, pairs, step or plainly)
+            silent = {} if step else {"cached": "no step was given"}
+            report = Report(tuple(findings(probe, tests, silent, restore)))
+    if not quiet:
+        print(report)
+    return report
+
+
+def questions(
+    before: Hidden, pairs: list[tuple[str, str]], step: Forward
+) -> dict[str, Callable[[Probe], Finding]]:
+    return {
+        "runs": properties.runs,
+        "repeats": properties.repeats,
+        "causality": reach.causality,
+        "own words": reach.own_words,
+        "source": reach.source,
+        "order": order,
+        "padding": padded,
+        "gradient": gradient,
+        "registered": partial(registered, before=before),
+        "tied": partial(shared, pairs=pairs),
+        "cached": partial(cached, step=step),
+    }
+
+
+def findings(
+    probe: Probe,
+    tests: dict[str, Callable[[Probe], Finding]],
+    silent: dict[str, str],
+    restore: Callable[[], None],
+) -> Iterator[Finding]:
+    """One a property, and each meets the same model. `silent` says which are not asked, and why."""
+    for name, test in tests.items():
+        if name in silent:
+            yield Finding(name, "not offered", silent[name])
+            continue
+        probe.model.eval()
+        try:
+            finding = test(probe)
+        except RefusedError as error:
+            finding = Finding(name, "fault", error.what, error.advice)
+        restore()
+        if name == "runs" and finding.verdict == "fault":
+            silent = dict.fromkeys(tests, "the model does not run")
+        silent |= dict.fromkeys(probe.unsure, "two calls differ, so nothing can be compared")
+        yield finding
+
+
+def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    logits: Tensor = model(source, target)
+    return logits
+
+
+# --- What is known of our own models ----------------------------------------------------------
+
+
+def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
+    """As search computes: one token at a time, each with what is remembered of those before."""
+    steps = steps_of(model, source, 1, target.shape[1])
+    first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
+    return torch.cat([steps.step(token[:, None], first) for token in target.unbind(1)], dim=1)
+
+
+def pairs_of(model: Transformer) -> list[tuple[str, str]]:
+    """What its configuration ties."""
+    shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
+    ties = model.config.tie_embeddings
+    return [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)
+
+
+FEWEST = 4  # padding and three words: neighbours can differ, and change places
+
+
+def check_arguments(
+    model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int
+) -> None:
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        fix = "check the model that it was made from: from outside, nothing in it can be watched"
+        raise invalid("model", "modules written in Python", "a ScriptModule", fix)
+    if any(is_lazy(parameter) or parameter.is_meta for parameter in model.parameters()):
+        fix = "call a lazy model once; move one from the meta device with to_empty"
+        raise invalid("model", "parameters that have numbers", "some without", fix)
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            fix = f"write {name}=lambda model, source, target: …"
+            got = type(function).__name__
+            raise invalid(name, "a function of model, source and target", got, fix)
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            fix = 'write tied=[("embedding.weight", "output.weight")]'
+            raise invalid("tied", "pairs of parameter names", repr(pair), fix)
+        for name in pair:
+            if not isinstance(name, str) or name not in named:
+                fix = "model.named_parameters(remove_duplicate=False) lists them"
+                raise invalid("tied", "names of parameters", repr(name), fix)
+    check_whole("seed", seed, 0)
+
+
+def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
+    """The size of a vocabulary: what was given, or what the model knows."""
+    size = getattr(known, argument, None) if size is None else size
+    if size is None:
+        fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"
+        raise invalid(argument, "the number of words", None, fix)
+    check_whole(argument, size, FEWEST)
+    check_whole("padding", padding, 0)
+    if padding >= size:
+        fix = "name the token that fills short sentences"
+        raise invalid("padding", f"a token below {argument}={size}", padding, fix)
+    return size

@@ -1,0 +1,209 @@
+"""Errors that say what to do: a wrong argument is a ValueError of one shape, made here.
+
+A public function asks in its first lines. Under torch.compile no value is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import torch
+from torch import Tensor
+
+
+def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
+    """The one shape of our messages: which argument, what was expected, what came, what to do."""
+    return ValueError(f"{argument}: expected {expected}, got {got}; {fix}")
+
+
+def printable(text: str) -> str:
+    """One line for a terminal, of bounded length, with what would command it written out."""
+    line = " ".join(text.split())
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line[:500])
+    return shown + "…" * (len(line) > 500)
+
+
+def shown(value: object) -> str:
+    try:
+        return printable(repr(value))
+    except ValueError:  # Python does not write numbers of many thousand digits
+        return f"a very long {type(value).__name__}"
+
+
+def shape(x: Tensor) -> str:
+    return f"[{', '.join(map(str, x.shape))}]"
+
+
+# --- Numbers, choices, types ------------------------------------------------------------------
+
+
+def check_type(argument: str, value: object, *kinds: type) -> None:
+    if not isinstance(value, kinds):
+        names = [kind.__name__ for kind in kinds]
+        expected = " or ".join(f"an {n}" if n[0] in "AEIOU" else f"a {n}" for n in names)
+        raise invalid(argument, expected, type(value).__name__, "pass one")
+
+
+def check_choice(argument: str, value: object, choices: Sequence[object]) -> None:
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        allowed = " or ".join(repr(choice) for choice in choices)
+        raise invalid(argument, allowed, repr(value), "choose one of these")
+
+
+def check_whole(argument: str, value: object, least: int = 1, most: int | None = None) -> None:
+    if torch.compiler.is_compiling():  # where sizes may be symbols
+        return
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < least:  # type: ignore[call-overload]
+        fix = f"pass {least} or more"
+        raise invalid(argument, f"a whole number of at least {least}", shown(value), fix)
+    if most is not None and int(value) > most:  # type: ignore[call-overload]
+        raise invalid(argument, f"at most {most:,}", shown(value), "choose a smaller one")
+
+
+def check_seed(value: object) -> None:
+    check_whole("seed", value, 0, 2**32 - 1)
+
+
+def check_wholes(**bounds: tuple[object, int]) -> None:
+    """Several whole numbers, each with the least that it may be."""
+    for argument, (value, least) in bounds.items():
+        check_whole(argument, value, least)
+
+
+def check_heads(d_model: int, n_heads: int) -> None:
+    check_wholes(d_model=(d_model, 1), n_heads=(n_heads, 1))
+    if d_model % n_heads:
+        fix = "every head takes an equal share of the width"
+        raise invalid("n_heads", f"a divisor of d_model={d_model}", n_heads, fix)
+
+
+def check_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
+    if not low <= as_float(value) <= high:
+        expected = f"a number from {low:g} to {high:g}" if high < math.inf else f"{low:g} or more"
+        raise invalid(argument, expected, shown(value), fix)
+
+
+def check_probability(argument: str, value: object) -> None:
+    if not 0.0 <= as_float(value) < 1.0:
+        fix = "1 would leave nothing, so stay below it"
+        raise invalid(argument, "a probability in [0, 1)", shown(value), fix)
+
+
+def as_float(value: object) -> float:
+    """NaN for what is no number, or one that no float can hold."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
+def check_text(argument: str, value: object) -> None:
+    """Text that can be written down: bytes that are no UTF-8 come as lone surrogates."""
+    if not isinstance(value, str):
+        raise invalid(argument, "a text", type(value).__name__, "decode it, or leave it out")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        got = f"what is none at character {error.start + 1}"
+        raise invalid(argument, "text in Unicode", got, "save or type it as UTF-8") from None
+
+
+# --- Tensors ----------------------------------------------------------------------------------
+
+
+def check_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
+    """Token numbers: integers [batch, length], neither of them 0, all below `vocabulary`."""
+    if not isinstance(tokens, Tensor):
+        fix = "wrap it with torch.tensor(...)"
+        raise invalid(argument, "a tensor of token numbers", type(tokens).__name__, fix)
+    if tokens.dtype not in (torch.int64, torch.int32):
+        fix = "token numbers index a table: convert with .long()"
+        raise invalid(argument, "integers (torch.int64 or torch.int32)", tokens.dtype, fix)
+    if tokens.dim() != 2:
+        fix = "a single sentence needs a batch dimension too: tokens.unsqueeze(0)"
+        raise invalid(argument, "rank 2, [batch, length]", f"shape {shape(tokens)}", fix)
+    if 0 in tokens.shape:
+        fix = "drop empty batches and give empty sentences at least one token"
+        raise invalid(argument, "at least one row and one token", f"shape {shape(tokens)}", fix)
+    # Looking at values would make an accelerator wait and torch.compile break its graph.
+    if vocabulary is None or torch.compiler.is_compiling() or tokens.device.type != "cpu":
+        return
+    lowest, highest = (int(x) for x in tokens.aminmax())
+    if lowest < 0 or highest >= vocabulary:
+        wrong = lowest if lowest < 0 else highest
+        fix = "enlarge the vocabulary in the configuration, or map unknown words to a known token"
+        raise invalid(argument, f"tokens from 0 to {vocabulary - 1}", f"token {wrong}", fix)
+
+
+def check_vectors(argument: str, x: Tensor, width: int, batch: int | None = None) -> None:
+    """Vectors [batch, length, width]."""
+    check_type(argument, x, Tensor)
+    if x.dim() != 3:
+        fix = "add the missing dimension with .unsqueeze, or pass tokens through the embedding"
+        raise invalid(argument, f"rank 3, [batch, length, {width}]", f"shape {shape(x)}", fix)
+    if x.shape[-1] != width:
+        fix = "the module and its input must agree on the width"
+        raise invalid(argument, f"vectors of width {width}", f"shape {shape(x)}", fix)
+    if 0 in x.shape:
+        fix = "drop empty batches and empty sequences"
+        raise invalid(argument, "at least one row and one position", f"shape {shape(x)}", fix)
+    if batch is not None and x.shape[0] != batch:
+        fix = "both sides must hold the same sentences"
+        raise invalid(argument, f"a batch of {batch}", x.shape[0], fix)
+
+
+WAYS = "True means 'may attend': see masks.from_ones, from_blocked and from_additive"
+
+
+def check_boolean(argument: str, mask: Tensor, fix: str = WAYS) -> None:
+    check_type(argument, mask, Tensor)
+    if mask.dtype != torch.bool:
+        raise invalid(argument, "a boolean tensor", mask.dtype, fix)
+
+
+def check_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> None:
+    """A boolean mask that broadcasts to the shape of the attention scores, or none."""
+    if mask is None:
+        return
+    check_boolean(argument, mask)
+    trailing = tuple(scores)[len(scores) - mask.dim() :]
+    pairs = zip(mask.shape, trailing, strict=False)
+    if mask.dim() > len(scores) or not all(m == 1 or m == s for m, s in pairs):
+        expected = f"a shape that broadcasts to the scores' {list(scores)}"
+        fix = "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]"
+        raise invalid(argument, expected, shape(mask), fix)
+    if len(scores) == 4 and mask.dim() == 3 and mask.shape[0] != 1:  # of sentences or of heads?
+        fix = "one for each sentence is [batch, 1, queries, keys], for each head [1, heads, …]"
+        raise invalid(argument, "rank 4 or 2", shape(mask), fix)
+
+
+def check_attention(
+    query: Tensor, key: Tensor, value: Tensor | None = None, dropout: float = 0.0
+) -> tuple[int, ...]:
+    """Whether these can attend to those; the shape of their scores, [..., Q, S]."""
+    for name, x in (("query", query), ("key", key), ("value", key if value is None else value)):
+        check_type(name, x, Tensor)
+        if x.dim() < 2:
+            raise invalid(name, "rank 2 or more, [..., length, width]", shape(x), "add a dimension")
+    if query.shape[-1] != key.shape[-1]:
+        fix = "their dot product needs one width"
+        raise invalid("key", f"the query's width {query.shape[-1]}", key.shape[-1], fix)
+    if value is not None and key.shape[-2] != value.shape[-2]:
+        fix = "each key has one value"
+        raise invalid("value", f"as many values as keys, {key.shape[-2]}", value.shape[-2], fix)
+    check_probability("dropout", dropout)
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    return (*batch, query.shape[-2], key.shape[-2])
+
+
+def check_room(length: int, max_len: int) -> None:
+    """That learned positions reach so far."""
+    if length > max_len:
+        fix = "raise max_len and train again, or use positions='sinusoidal'"
+        expected = f"positions below max_len={max_len}"
+        raise invalid("positions", expected, f"position {length - 1}", fix)

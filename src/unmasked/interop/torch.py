@@ -1,0 +1,378 @@
+"""Weights to and from `torch.nn`, for the whole model and for its parts.
+
+Both directions walk the same list of pairs (our tensor, theirs). A bias that one side does not
+have is a zero on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..attention import MultiHeadAttention
+from ..config import LayerConfig, TransformerConfig
+from ..decoder import Decoder, DecoderLayer
+from ..encoder import Encoder, EncoderLayer
+from ..errors import check_type, invalid
+from ..fast.guard import is_patched, structure
+from ..masks import causal_mask
+from ..tokens import PADDING
+from ..transformer import Transformer
+
+
+def to_torch(module: nn.Module) -> Any:
+    """The `torch.nn` module that computes the same: a new one, with a copy of the weights.
+
+    Transformer → nn.Transformer (without embeddings and generator, which that class lacks),
+    EncoderLayer, DecoderLayer and MultiHeadAttention → their namesakes. All are batch_first.
+    """
+    check_type("module", module, Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention)
+    check_as_configured(module)
+    like = next(module.parameters())
+    place: dict[str, Any] = {"device": like.device, "dtype": like.dtype}
+    theirs: nn.Module
+    if isinstance(module, Transformer):
+        theirs = torch_transformer(module.config, place)
+    elif isinstance(module, EncoderLayer | DecoderLayer):
+        theirs = torch_layer(module, place)
+    else:
+        assert isinstance(module, MultiHeadAttention)
+        theirs = nn.MultiheadAttention(
+            module.d_model,
+            module.n_heads,
+            dropout=module.dropout,
+            bias=module.query.bias is not None,
+            batch_first=True,
+            **place,
+        )
+    with torch.no_grad():
+        for name, our, their in matching_tensors(module, theirs):
+            if their is not None:
+                their.copy_(torch.zeros_like(their) if our is None else fitting(name, our, their))
+    return theirs.train(module.training)
+
+
+def from_torch(module: nn.Module, config: TransformerConfig | None = None, **options: Any) -> Any:
+    """Our counterpart of a `torch.nn` module: a new one, with a copy of the weights.
+
+    For nn.Transformer say what it does not know, `source_vocab=…, target_vocab=…` and other
+    options of TransformerConfig, or give a whole `config`. Embeddings and generator are new.
+    """
+    parts = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention)
+    check_type("module", module, nn.Transformer, *parts)
+    if isinstance(module, parts) and (config is not None or options):
+        fix = "a part says everything about itself"
+        raise invalid("options", "none", config or sorted(options), fix)
+    ours: nn.Module
+    if isinstance(module, nn.Transformer):
+        ours = Transformer(transformer_config(module, config, options))
+    elif isinstance(module, nn.TransformerEncoderLayer):
+        ours = EncoderLayer(LayerConfig(**layer_options(module)))
+    elif isinstance(module, nn.TransformerDecoderLayer):
+        ours = DecoderLayer(LayerConfig(**layer_options(module)))
+    else:
+        assert isinstance(module, nn.MultiheadAttention)
+        refuse_extras(module)
+        ours = MultiHeadAttention(
+            module.embed_dim,
+            module.num_heads,
+            dropout=module.dropout,
+            bias=module.in_proj_bias is not None,
+        )
+    ours.to(next(module.parameters()))
+    with torch.no_grad():
+        for name, our, their in matching_tensors(ours, module):
+            if our is not None:
+                our.copy_(torch.zeros_like(our) if their is None else fitting(name, their, our))
+            elif their is not None and not their.is_meta and their.any():
+                fix = "leave out attention_bias=False and bias=False"
+                raise invalid(name, "no bias", "one that is not zero", fix)
+    return ours.train(module.training)
+
+
+def check_as_configured(module: Any) -> None:
+    """Refuses what was changed after it was made: its counterpart is made by the configuration."""
+    with torch.device("meta"):
+        if isinstance(module, MultiHeadAttention):
+            bias = module.query.bias is not None
+            twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, bias=bias)
+            twin.dropout = module.dropout  # type: ignore[assignment]
+        else:
+            twin = kind_of(module)(module.config)
+    mine, fresh = structure(module), structure(twin)
+    paths = [path for path in mine | fresh if mine.get(path) != fresh.get(path)]
+    if isinstance(module, Transformer):  # embeddings and generator stay here
+        paths = [path for path in paths if path.startswith(("encoder", "decoder")) or not path]
+    if paths or is_patched():
+        got = f"another {paths[0] or type(module).__name__}" if paths else "patched classes"
+        fix = "convert the parts that are as they were made"
+        raise invalid("module", "parts as configured, without hooks", got, fix)
+
+
+def kind_of(module: nn.Module) -> Any:
+    """The class of ours that it is, or that it was made from."""
+    kinds = (Transformer, EncoderLayer, DecoderLayer)
+    return next(kind for kind in kinds if isinstance(module, kind))
+
+
+def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:
+    """Our masks in the words of nn.Transformer's forward, where True means "hidden"."""
+    return {
+        "tgt_mask": ~causal_mask(target.shape[1], device=target.device),
+        "src_key_padding_mask": source == PADDING,
+        "tgt_key_padding_mask": target == PADDING,
+        "memory_key_padding_mask": source == PADDING,
+    }
+
+
+Matches = Iterator[tuple[str, Tensor | None, Tensor | None]]
+
+
+def matching_tensors(ours: Any, theirs: Any, prefix: str = "") -> Matches:
+    """(name, our tensor, their tensor); tensors may be views, None where one side has no bias."""
+    if isinstance(ours, Transformer | Encoder | Decoder):
+        parts = ("encoder", "decoder") if isinstance(ours, Transformer) else ("layers", "norm")
+        for part in parts:
+            yield from matching_tensors(
+                getattr(ours, part), getattr(theirs, part), f"{prefix}{part}."
+            )
+    elif isinstance(ours, nn.ModuleList):
+        for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+            yield from matching_tensors(our, their, f"{prefix}{number}.")
+    elif isinstance(ours, MultiHeadAttention):
+        yield from _attention_pairs(ours, theirs, prefix)
+    elif isinstance(ours, EncoderLayer | DecoderLayer):
+        for our_name, their_name in _LAYER_PARTS[type(ours)]:
+            our, their = ours.get_submodule(our_name), theirs.get_submodule(their_name)
+            yield from matching_tensors(our, their, f"{prefix}{their_name}.")
+    elif ours is not None:  # a norm, a linear layer, a convolution
+        yield f"{prefix}weight", ours.weight, theirs.weight
+        yield f"{prefix}bias", ours.bias, theirs.bias
+
+
+_LAYER_PARTS: dict[type, tuple[tuple[str, str], ...]] = {
+    EncoderLayer: (
+        ("self_attention", "self_attn"),
+        ("attention_residual.norm", "norm1"),
+        ("feed_forward.expand", "linear1"),
+        ("feed_forward.contract", "linear2"),
+        ("feed_forward_residual.norm", "norm2"),
+    ),
+    DecoderLayer: (
+        ("self_attention", "self_attn"),
+        ("self_residual.norm", "norm1"),
+        ("cross_attention", "multihead_attn"),
+        ("cross_residual.norm", "norm2"),
+        ("feed_forward.expand", "linear1"),
+        ("feed_forward.contract", "linear2"),
+        ("feed_forward_residual.norm", "norm3"),
+    ),
+}
+
+
+def _attention_pairs(
+    ours: MultiHeadAttention, theirs: nn.MultiheadAttention, prefix: str
+) -> Matches:
+    weights = torch.split(theirs.in_proj_weight, ours.d_model)
+    bias = theirs.in_proj_bias
+    biases = [None] * 3 if bias is None else list(torch.split(bias, ours.d_model))
+    for name, weight, their_bias in zip(("query", "key", "value"), weights, biases, strict=True):
+        linear = ours.get_submodule(name)
+        yield f"{prefix}{name}.weight", linear.weight, weight  # type: ignore[misc]
+        yield f"{prefix}{name}.bias", linear.bias, their_bias  # type: ignore[misc]
+    yield f"{prefix}out_proj.weight", ours.output.weight, theirs.out_proj.weight
+    yield f"{prefix}out_proj.bias", ours.output.bias, theirs.out_proj.bias
+
+
+def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:
+    """A convolution's [out, in, 1] and a matrix [out, in] hold the same numbers."""
+    if source.dim() != like.dim():
+        source = source.squeeze(-1) if source.dim() > like.dim() else source.unsqueeze(-1)
+    if source.shape != like.shape:
+        fix = "the two modules must have the same sizes"
+        raise invalid(name, f"shape {list(like.shape)}", list(source.shape), fix)
+    return source
+
+
+Layer = EncoderLayer | DecoderLayer
+TorchLayer = nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
+
+
+def _torch_options(config: LayerConfig) -> dict[str, Any]:
+    """The options of a torch layer; it has all biases, as our norms have theirs."""
+    return {
+        "d_model": config.d_model,
+        "nhead": config.n_heads,
+        "dim_feedforward": config.d_ff,
+        "dropout": config.dropout,
+        "activation": config.activation,
+        "layer_norm_eps": config.norm_eps,
+        "norm_first": config.norm == "pre",
+        "bias": True,
+        "batch_first": True,
+    }
+
+
+def torch_layer(layer: Layer, place: dict[str, Any]) -> nn.Module:
+    options = _torch_options(layer.config)
+    theirs: TorchLayer
+    if isinstance(layer, EncoderLayer):
+        theirs = nn.TransformerEncoderLayer(**options, **place)
+    else:
+        theirs = nn.TransformerDecoderLayer(**options, **place)
+    _set_inner_dropout(theirs, layer.config)
+    return theirs
+
+
+def torch_transformer(config: TransformerConfig, place: dict[str, Any]) -> nn.Transformer:
+    options = _torch_options(config)
+
+    def norm() -> nn.Module | None:
+        if not config.has_final_norm:
+            return None
+        return nn.LayerNorm(config.d_model, config.norm_eps, **place)
+
+    encoder_layer = nn.TransformerEncoderLayer(**options, **place)
+    decoder_layer = nn.TransformerDecoderLayer(**options, **place)
+    # Nested tensors would zero the memory's padding, and warn where they cannot be used.
+    encoder = nn.TransformerEncoder(
+        encoder_layer, config.n_layers, norm(), enable_nested_tensor=False
+    )
+    decoder = nn.TransformerDecoder(decoder_layer, config.decoder_layers, norm())
+    theirs = nn.Transformer(
+        config.d_model,
+        config.n_heads,
+        custom_encoder=encoder,
+        custom_decoder=decoder,
+        batch_first=True,
+    )
+    _set_inner_dropout(theirs, config)
+    return theirs
+
+
+def _set_inner_dropout(theirs: nn.Module, config: LayerConfig) -> None:
+    p = config.dropout_inside
+    for module in theirs.modules():
+        if isinstance(module, nn.MultiheadAttention):
+            module.dropout = p
+        elif isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+            module.dropout.p = p
+
+
+# --- Our configuration from their modules -----------------------------------------------------
+
+
+def transformer_config(
+    module: nn.Transformer, config: TransformerConfig | None, options: dict[str, Any]
+) -> TransformerConfig:
+    one_by_one = "convert its layers one by one"
+    for stack, kind in (
+        (module.encoder, nn.TransformerEncoder),
+        (module.decoder, nn.TransformerDecoder),
+    ):
+        if not isinstance(stack, kind):
+            raise invalid(
+                "module", f"stacks of PyTorch, {kind.__name__}", type(stack).__name__, one_by_one
+            )
+    layers = [*module.encoder.layers, *module.decoder.layers]
+    found = [layer_options(layer) for layer in layers]
+    for other in found[1:]:
+        if other != found[0]:
+            raise invalid("module", f"layers that are all alike, {found[0]}", other, one_by_one)
+    norms = [part.norm is not None for part in (module.encoder, module.decoder)]
+    if norms[0] != norms[1]:
+        raise invalid("module", "a final norm on both stacks or on neither", "one", one_by_one)
+    for part in (module.encoder, module.decoder):
+        _check_norms([*([part.norm] if norms[0] else []), part.layers[0].norm1])
+    found[0] |= {
+        "n_layers": len(module.encoder.layers),
+        "n_decoder_layers": len(module.decoder.layers),
+        "final_norm": norms[0],
+    }
+    if config is None:
+        missing = [name for name in ("source_vocab", "target_vocab") if name not in options]
+        if missing:
+            fix = "nn.Transformer has no embeddings that would tell their sizes"
+            raise invalid(missing[0], "the size of a vocabulary", "nothing", fix)
+        config = TransformerConfig(**{**found[0], **options})
+    elif options:
+        fix = "put everything into the configuration"
+        raise invalid("options", "none beside a config", sorted(options), fix)
+    check_type("config", config, TransformerConfig)
+    _check_same(config, TransformerConfig(source_vocab=1, target_vocab=1, **found[0]))
+    return config
+
+
+def _check_same(config: TransformerConfig, found: TransformerConfig) -> None:
+    """What changes the outputs but not the shapes must agree."""
+    for name in _SILENT:
+        ours, theirs = getattr(config, name), getattr(found, name)
+        if ours != theirs:
+            raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
+
+
+_SILENT = (
+    "n_heads", "norm", "norm_eps", "activation", "n_layers", "decoder_layers", "has_final_norm",
+)  # fmt: skip
+
+
+def layer_options(layer: TorchLayer) -> dict[str, Any]:
+    """What a torch layer says about itself, in the words of LayerConfig."""
+    attentions = [part for part in layer.modules() if isinstance(part, nn.MultiheadAttention)]
+    for attention in attentions:
+        refuse_extras(attention)
+    known: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", nn.ReLU: "relu", nn.GELU: "gelu"}
+    _check_norms([part for name, part in layer.named_children() if name.startswith("norm")])
+    outer = {
+        part.p
+        for name, part in layer.named_children()
+        if isinstance(part, nn.Dropout) and name != "dropout"
+    }
+    if len(outer) > 1:
+        fix = "set them to the same probability"
+        raise invalid("module", "one dropout on all sublayers", sorted(outer), fix)
+    activation: Any = layer.activation
+    named = known.get(type(activation) if isinstance(activation, nn.Module) else activation)
+    if named is None or getattr(activation, "approximate", "none") != "none":
+        fix = "use F.relu or F.gelu"
+        raise invalid("module", "the activation relu or gelu", layer.activation, fix)
+    if any(attention.dropout != layer.dropout.p for attention in attentions):
+        fix = "set both to the same probability"
+        raise invalid("module", "one dropout inside attention and feed-forward", "two", fix)
+    return {
+        "d_model": attentions[0].embed_dim,
+        "n_heads": attentions[0].num_heads,
+        "d_ff": layer.linear1.out_features,
+        "dropout": layer.dropout1.p,
+        "inner_dropout": layer.dropout.p,
+        "norm": "pre" if layer.norm_first else "post",
+        "norm_eps": layer.norm1.eps,
+        "activation": named,
+        "bias": layer.linear1.bias is not None,
+    }
+
+
+def _check_norms(norms: Sequence[nn.Module | None]) -> None:
+    """All of them must be LayerNorms with weights, and of one epsilon."""
+    kinds = {
+        (type(norm).__name__, getattr(norm, "eps", None), getattr(norm, "weight", None) is not None)
+        for norm in norms
+    }
+    if len(kinds) > 1 or next(iter(kinds))[::2] != ("LayerNorm", True):
+        fix = "nothing else is in our configuration"
+        raise invalid("module", "LayerNorms with weights and one epsilon", sorted(kinds), fix)
+
+
+def refuse_extras(attention: nn.MultiheadAttention) -> None:
+    if attention.kdim != attention.embed_dim or attention.vdim != attention.embed_dim:
+        fix = "project them to the width of the queries first"
+        got = f"kdim={attention.kdim}, vdim={attention.vdim}"
+        raise invalid("module", f"keys and values of width {attention.embed_dim}", got, fix)
+    if attention.bias_k is not None or attention.add_zero_attn:
+        expected = "attention without add_bias_kv and add_zero_attn"
+        fix = "they are not part of the paper's attention and have no counterpart here"
+        raise invalid("module", expected, "one of them", fix)

@@ -1,0 +1,77 @@
+"""What every model computes with, in a form that is quick: dropout, and fused attention."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .errors import check_probability
+
+# --- Dropout ----------------------------------------------------------------------------------
+
+# `torch.nn.Dropout` draws one number for each element; on a CPU this takes longer than the layer
+# around it. Sixteen random bits an element are enough, and one 64-bit number holds four of them.
+LEVELS = 1 << 16  # what sixteen bits can tell apart
+
+
+def keep_mask(x: Tensor, p: float) -> Tensor:
+    """Like x: 0 with probability p, and 1 / (1 - p) otherwise, so that the mean stays 1."""
+    dropped = min(round(p * LEVELS), LEVELS - 1)
+    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
+    bits = words.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
+    return (bits >= dropped - LEVELS // 2).to(x.dtype).mul_(LEVELS / (LEVELS - dropped))
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Sets elements of x to 0 with probability p and scales up the others."""
+    if p == 0.0:
+        return x
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(x, p)
+    return x * keep_mask(x, p)
+
+
+class Dropout(nn.Module):
+    """`dropout` while training, nothing otherwise."""
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__()
+        check_probability("dropout", p)
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return dropout(x, self.p) if self.training else x
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+# --- Attention --------------------------------------------------------------------------------
+
+
+def fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
+) -> Tensor:
+    """By PyTorch's fused kernels, which never store the [Q, S] weights.
+
+    As `attention.attention`: a query that may attend to nothing gets zeros."""
+    if slow_backward(query, key):
+        with torch.autocast(query.device.type, enabled=False):
+            q, k, v = query.float(), key.float(), value.float()
+            return fused_attention(q, k, v, mask, dropout, scale).to(value.dtype)
+    if mask is None:
+        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
+    mask = mask.view(1, -1) if mask.dim() < 2 else mask
+    # Kernels differ in what they do with rows that see nothing, so none of them gets to see one.
+    sees = mask.any(-1, keepdim=True)
+    output = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask | ~sees, dropout_p=dropout, scale=scale
+    )
+    return output.masked_fill(~sees, 0.0)
+
+
+def slow_backward(query: Tensor, key: Tensor) -> bool:
+    """On a CPU the kernel's backward for short rows of bfloat16 takes six times float32's."""
+    halves = query.dtype == torch.bfloat16 and query.device.type == "cpu"
+    return halves and query.requires_grad and key.shape[-2] <= 256

@@ -1,0 +1,202 @@
+"""A model's folder: a whole model is in it whatever happens, and reading it believes nothing.
+
+`config.json` names the other files, with their sums. Files get names that no other saving gives,
+and `config.json` is replaced last: the folder holds the model before or this one. What is read may
+come from anywhere, so only files of these names are opened, sizes are compared with the weights
+before anything is made of them, and whatever is wrong is said in one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from operator import methodcaller
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from ..config import TransformerConfig
+from ..errors import check_choice, check_type, invalid, printable
+from ..tokens import Subwords, Vocabulary, Words
+from ..transformer import Transformer
+from .files import (
+    check_finite,
+    check_shapes,
+    digest,
+    read_tensors,
+    shapes_in,
+    shapes_of,
+    tensors_of,
+    write_tensors,
+    write_whole,
+)
+
+FORMAT = "unmasked model 3"
+CONFIG = "config.json"
+OURS = re.compile(r"(model|tokenizer)(-[0-9a-f]{32})?\.(safetensors|json)")
+MARKED = re.compile(r"((model|tokenizer)-|\.unfinished-)[0-9a-f]{32}(\.safetensors|\.json)?")
+TEXT = 1 << 28  # bytes of JSON at most
+DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+Made = TypeVar("Made")
+
+
+class Kept(NamedTuple):
+    config: TransformerConfig
+    tensors: dict[str, Tensor]
+    source: Vocabulary
+    target: Vocabulary
+    about: dict[str, Any]
+
+
+# --- Writing ----------------------------------------------------------------------------------
+
+
+def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
+    """Weights as safetensors, rounded to a `dtype`; all else as JSON."""
+    check_choice("dtype", dtype, DTYPES)
+    check_finite(kept.tensors, "train again at a lower rate, or go back to an earlier checkpoint")
+    tensors = {name: x.detach().to("cpu", dtype) for name, x in kept.tensors.items()}
+    check_finite(tensors, "the weights are too large for this dtype: choose bfloat16, or None")
+    described: dict[str, Any] = {"format": FORMAT, "model": vars(kept.config), "about": kept.about}
+    source, target, subwords = kept.source, kept.target, ""
+    if isinstance(source, Words) and isinstance(target, Words):
+        described |= {"source": source.words, "target": target.words}
+    elif isinstance(source, Subwords) and source is target:
+        subwords = source.to_json()
+    else:
+        fix = "give source and target the same object"
+        raise invalid("target", "the source's own subwords", "others", fix)
+    before: set[Path] = set()
+    files: list[Path] = []
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        weights = partial(write_tensors, tensors=tensors)
+        files.append(write_whole(path, f"model-{uuid4().hex}.safetensors", weights))
+        if subwords:
+            files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
+        described["sums"] = {file.name: digest(file) for file in files}
+        plain = methodcaller("item")  # NumPy's numbers
+        text = json.dumps(described, indent=1, ensure_ascii=False, default=plain)
+        before = files_of(path)
+        write_text(path, CONFIG, text)
+    except (OSError, SafetensorError) as error:
+        message = f"{path}: the model could not be written ({error})"
+        raise OSError(f"{message}; choose a folder with space that you may write in") from error
+    finally:
+        delete(path, before.union(files))
+
+
+def write_text(folder: Path, name: str, text: str) -> Path:
+    return write_whole(folder, name, lambda file: file.write_text(text + "\n", encoding="utf-8"))
+
+
+def files_of(folder: Path) -> set[Path]:
+    """Those that a model's configuration names, if there is one: its weights and its words."""
+    with suppress(FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        kept = json.loads(text_of(folder / CONFIG))
+        return {folder / Path(name).name for name in kept["sums"]}
+    return set()
+
+
+def weights_file(folder: Path) -> Path:
+    return next(file for file in files_of(folder) if file.suffix == ".safetensors")
+
+
+def delete(folder: Path, files: set[Path]) -> None:
+    """Those of these that the configuration does not name; and what a killed saving left.
+
+    A name is given once, so nobody will name again what was replaced. What another process may be
+    saving just now is left for an hour, and what has a name of another kind for ever.
+    """
+    long_ago = time.time() - 3600
+    with suppress(OSError):
+        for file in sorted(set(folder.iterdir()) - files_of(folder)):
+            with suppress(OSError):  # it takes space and does no harm
+                replaced = file in files and OURS.fullmatch(file.name)
+                if replaced or (MARKED.fullmatch(file.name) and file.stat().st_mtime < long_ago):
+                    file.unlink()
+
+
+# --- Reading ----------------------------------------------------------------------------------
+
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+def read(path: Path, make: Callable[[Kept], Made]) -> Made:
+    """What is made of a folder's model; of the new one if another is saved while it is read."""
+    try:
+        while True:
+            text = text_of(path / CONFIG)
+            try:
+                return make(parsed(path, json.loads(text)))
+            except Exception:
+                if text_of(path / CONFIG) == text:
+                    raise
+    except OSError as error:
+        fix = "give the folder that `python -m unmasked train` wrote"
+        expected = f"a folder with {CONFIG} and the weights that it names"
+        raise invalid(str(path), expected, f"{error.strerror}", fix) from None
+    except DAMAGE as error:
+        got = printable(f"no {error}" if isinstance(error, KeyError) else str(error))
+        fix = "its files are damaged or of another version: fetch or make them again"
+        raise invalid(str(path), "a model's folder", got, fix) from None
+
+
+def text_of(path: Path) -> str:
+    if regular(path).stat().st_size > TEXT:
+        raise ValueError(f"a {path.name} of {path.stat().st_size:,} bytes")
+    return path.read_text(encoding="utf-8")
+
+
+def regular(path: Path) -> Path:
+    """A device or a pipe could be read for ever."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"a {path.name} that is no file")
+    return path
+
+
+def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
+    """The model that a configuration describes, from the files that it names."""
+    if kept["format"] != FORMAT:
+        raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
+    files: dict[str, Path] = {}
+    for name, expected in kept["sums"].items():
+        if not OURS.fullmatch(name):
+            raise ValueError(f"a file {name!r}, which is none of a model's")
+        if digest(regular(folder / name)) != expected:
+            raise ValueError(f"a {name} that {CONFIG} does not belong to")
+        files[Path(name).suffix] = folder / name
+    config = TransformerConfig(**kept["model"])
+    check_sizes(config, shapes_of(files[".safetensors"]))
+    tensors = read_tensors(files[".safetensors"])
+    if strange := {x.dtype for x in tensors.values()}.difference(DTYPES):
+        raise ValueError(f"weights of the type {min(map(str, strange))}")
+    check_finite(tensors, "fetch or make the file again")
+    check_type("about", kept["about"], dict)
+    if ".json" in files:
+        joint = Subwords.from_json(text_of(files[".json"]))
+        return Kept(config, tensors, joint, joint, kept["about"])
+    return Kept(config, tensors, Words(kept["source"]), Words(kept["target"]), kept["about"])
+
+
+def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
+    """Whether a file of weights has what a configuration says, before memory is taken for it."""
+    layers = config.n_layers + config.decoder_layers
+    if layers > len(shapes):
+        raise ValueError(f"{layers:,} layers and weights of {len(shapes)} tensors")
+    try:
+        with torch.device("meta"):
+            own = tensors_of(Transformer(config))
+    except (RuntimeError, TypeError) as error:  # beyond what 64 bits can count
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"sizes that no memory has room for ({reason})") from None
+    check_shapes(shapes_in(own), shapes)

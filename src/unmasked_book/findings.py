@@ -1,0 +1,72 @@
+"""What `unmasked.check` found in several models: a row each, a column for each property."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.patches import Patch, Rectangle
+
+from unmasked.checking.report import CLAIMS
+from unmasked.errors import check_choice
+from unmasked.plots.picture import GREY, STYLE, Picture, panels
+
+FAULT, SOMETIMES, UNCOUNTED = "fault", "fault with some seeds", "not counted"
+HEALTHY, UNASKED = "passed", "not tested"
+FILL = {
+    FAULT: "#14639c",
+    SOMETIMES: "#8fbadb",
+    UNCOUNTED: "#f3cf94",
+    HEALTHY: "#ffffff",
+    UNASKED: "#e3e7ec",
+}
+HATCH = {UNCOUNTED: "////"}
+MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
+
+
+def findings(
+    verdicts: Mapping[str, Mapping[str, str]], columns: Sequence[str] = tuple(CLAIMS)
+) -> Picture:
+    """For each model, verdicts by property, as in `report.verdicts`; what is missing was not asked.
+
+    A note counts as passed. A fault that one has an explanation for may be called "not counted",
+    and one that depends on the weights "fault with some seeds". Other tests than those of
+    `unmasked.check` have `columns` of their own.
+    """
+    words, met = [], set()
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 1.3 + 0.165 * len(verdicts))
+        for y, (name, given) in enumerate(verdicts.items()):
+            kinds = [MEANS.get(v, v) for v in (given.get(claim, UNASKED) for claim in columns)]
+            for kind in kinds:
+                check_choice(name, kind, tuple(FILL))
+            met.update(kinds)
+            for x, kind in enumerate(kinds):
+                corner, fill, hatch = (x - 0.5, y - 0.5), FILL[kind], HATCH.get(kind, "")
+                cell = Rectangle(corner, 1, 1, fc=fill, hatch=hatch, ec="#b4bcc6", lw=0.5)
+                cell.set_clip_on(False)  # else the outer lines are half as wide
+                axis.add_patch(cell)
+            words.append(f"{name}: {said(columns, kinds)}")
+        axis.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(verdicts) - 0.5, -0.5))
+        axis.set_yticks(np.arange(len(verdicts)), verdicts)
+        axis.set_xticks(np.arange(len(columns)), columns, rotation=90)
+        axis.xaxis.tick_top()
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        shown = [kind for kind in FILL if kind in met]
+        handles = [Patch(fc=FILL[k], hatch=HATCH.get(k, ""), ec=GREY, label=k) for k in shown]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return Picture(figure, f"Faults that were found, by model. {'; '.join(words)}.")
+
+
+def said(columns: Sequence[str], kinds: Sequence[str]) -> str:
+    """The columns of the faults, in words."""
+    always, sometimes = (
+        [column for column, each in zip(columns, kinds, strict=True) if each == kind]
+        for kind in (FAULT, SOMETIMES)
+    )
+    words = [", ".join(always) or "none"] if always or not sometimes else []
+    if sometimes:
+        words.append(f"with some seeds: {', '.join(sometimes)}")
+    return "; ".join(words)
