@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
 FEED_FORWARDS = ("linear", "conv")
 ACTIVATIONS = ("relu", "gelu")
+LAYERS = 10_000  # at most, in each stack
 TABLE = 1 << 26  # numbers in a table of sinusoids at most: 131,072 positions of width 512
 
 
@@ -94,13 +94,15 @@ class TransformerConfig(LayerConfig):
         check_choice("output_bias", self.output_bias, (True, False))
         if self.embedding_std is not None:
             fix = "None stands for Glorot's bound"
-            check_number("embedding_std", self.embedding_std, 0.0, math.inf, fix)
-        for name in ("source_vocab", "target_vocab", "n_layers", "max_len"):
-            check_whole(name, getattr(self, name), 1)
-        check_whole("n_decoder_layers", self.decoder_layers, 1)
-        if self.positions == "sinusoidal" and self.max_len > TABLE // self.d_model > 0:
+            check_number("embedding_std", self.embedding_std, 0.0, 1e6, fix)
+        for name in ("source_vocab", "target_vocab", "max_len"):
+            check_whole(name, getattr(self, name))
+        check_whole("n_layers", self.n_layers, most=LAYERS)
+        check_whole("n_decoder_layers", self.decoder_layers, most=LAYERS)
+        longest = max(1, TABLE // self.d_model)
+        if self.positions == "sinusoidal" and self.max_len > longest:
             fix = "choose a smaller one: positions beyond it are computed when they are met"
-            raise invalid("max_len", f"at most {TABLE // self.d_model:,}", self.max_len, fix)
+            raise invalid("max_len", f"at most {longest:,}", self.max_len, fix)
         if self.tie_embeddings is True and self.source_vocab != self.target_vocab:
             fix = "share one vocabulary, or tie_embeddings='output' to tie target and output only"
             got = f"{self.source_vocab} and {self.target_vocab}"

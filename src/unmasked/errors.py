@@ -21,8 +21,12 @@ def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
 def printable(text: str) -> str:
     """One line for a terminal, of bounded length, with what would command it written out."""
     line = " ".join(text.split())
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line[:500])
-    return shown + "…" * (len(line) > 500)
+    return written_out(line[:500]) + "…" * (len(line) > 500)
+
+
+def written_out(text: str) -> str:
+    """As it is, but for what would command a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(value: object) -> str:

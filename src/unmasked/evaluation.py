@@ -58,7 +58,9 @@ def exact(
 ) -> dict[str, Correct]:
     """Sentences translated without any difference: of each construction, and of `all`."""
     german = [pair.german for pair in pairs]
-    options: Any = {"beam_size": beam_size, "length_penalty": length_penalty}
+    options: Any = {"beam_size": beam_size}
+    if beam_size > 1:
+        options["length_penalty"] = length_penalty
     written = translator.translate(german, **options, progress=progress)
     same = [text == pair.english for text, pair in zip(written, pairs, strict=True)]
     scores = {}

@@ -301,9 +301,16 @@ class Cached:
         if width > 1:  # each goes on where its parent was
             first = torch.arange(batch, device=tokens.device)[:, None] * width
             self.state.select((first + parents).flatten())
-        x = self.model.decode(
-            tokens.reshape(-1, 1), self.memory, source_mask=self.mask, state=self.state
-        )
+        try:
+            x = self.model.decode(
+                tokens.reshape(-1, 1), self.memory, source_mask=self.mask, state=self.state
+            )
+        except (RuntimeError, ValueError) as error:
+            filled = all(layer.past.length for layer in self.state.layers)
+            if filled or self.state.length < 2:
+                raise
+            fix = "use_cache=False computes each step from the first token on"
+            raise invalid("model", "attention that fills its cache", error, fix) from error
         return without_padding(self.model.generator(x).view(batch, width, -1))
 
     def keep(self, rows: Tensor) -> None:

@@ -9,14 +9,14 @@ as ▁ at the head of a word.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import check_whole, invalid
+from .errors import check_text, check_whole, invalid
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -65,6 +65,7 @@ class Words:
     def decode(self, numbers: Sequence[int]) -> str:
         """The words up to the first <eos>, without special tokens."""
         ended = until_end(numbers)
+        check_numbers(ended, len(self))
         return " ".join(self.words[number] for number in ended if number not in SPECIAL)
 
 
@@ -91,7 +92,7 @@ class Subwords:
         check_whole("size", size, 2 * len(SPECIAL_PIECES))
         made, special = blank(), list(SPECIAL_PIECES.values())
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
-        made.train_from_iterator(sentences, trainer)
+        made.train_from_iterator(checked(sentences), trainer)
         return cls(made)
 
     @classmethod
@@ -135,7 +136,9 @@ class Subwords:
 
     def decode(self, numbers: Sequence[int]) -> str:
         """The text up to the first <eos>, without special tokens."""
-        return self.tokenizer.decode(until_end(numbers))
+        ended = until_end(numbers)
+        check_numbers(ended, len(self))
+        return self.tokenizer.decode(ended)
 
     @property
     def merges(self) -> list[tuple[str, str]]:
@@ -195,6 +198,18 @@ def differing(kept: Any, own: Any) -> str:
         if part not in own or differing(value, own[part]):
             return part if part != "model" else f"model.{differing(value, own[part])}"
     return ""
+
+
+def checked(sentences: Iterable[str]) -> Iterator[str]:
+    for number, sentence in enumerate(sentences, 1):
+        check_text(f"sentence {number}", sentence)
+        yield sentence
+
+
+def check_numbers(numbers: Sequence[int], size: int) -> None:
+    if wrong := [number for number in numbers if not 0 <= number < size]:
+        fix = "take the vocabulary that the model was trained with"
+        raise invalid("numbers", f"tokens from 0 to {size - 1}", wrong[0], fix)
 
 
 def until_end(tokens: Sequence[int]) -> list[int]:

@@ -14,12 +14,15 @@ from tqdm import tqdm
 
 from .errors import check_seed, check_text, check_type, check_whole, invalid
 from .search import beam, generator_of, greedy, sample
-from .storage.files import set_tensors, tensors_of
-from .storage.model import Kept, read, write
+from .storage.files import check_finite, set_tensors, tensors_of
+from .storage.model import Kept, check_kept, read, write
 from .text.corpus import Corpus
 from .text.sources import languages
 from .tokens import EOS, Vocabulary, pad
 from .transformer import Transformer
+
+BUDGET = 1 << 14  # tokens that a search gets at once, padding included
+FAR = 4  # times as long as the model was made for: refused, since nothing would come of it
 
 
 class Translator:
@@ -49,6 +52,7 @@ class Translator:
         return pad([self.read(sentence) for sentence in sentences])
 
     def read(self, sentence: str) -> list[int]:
+        check_text("sentence", sentence)
         return [*self.source.encode(sentence), EOS]
 
     @property
@@ -61,35 +65,46 @@ class Translator:
 
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: str | Iterable[str],
         *,
         beam_size: int = 1,
         length_penalty: float | None = None,
         max_new_tokens: int | None = None,
         batch_size: int = 128,
         progress: bool = False,
-    ) -> list[str]:
-        """The model's own translations, greedy or with a beam; an empty sentence stays empty.
+    ) -> Any:
+        """The model's own translations, one for each sentence; an empty sentence stays empty.
 
-        Sentences of a length go together, the longest first. `progress` is for a terminal. Without
-        a `length_penalty` it is the one that was chosen for these weights, or else the paper's 0.6.
+        Args:
+            sentences: one text, which gives one text; or several, which give a list.
+            beam_size: 1 is greedy search.
+            length_penalty: of a beam, as for `search.beam`; the one that was chosen for these
+                weights, or else the paper's 0.6.
+            max_new_tokens: of each translation; else its source's length and fifty more.
+            batch_size: sentences at a time, the longest first; fewer where they are very long.
+            progress: shows a bar, on a terminal.
         """
-        check_whole("beam_size", beam_size, 1)
+        check_whole("beam_size", beam_size)
+        if length_penalty is not None and beam_size == 1:
+            fix = "give beam_size=5, for example, or leave it out"
+            raise invalid("length_penalty", "a beam that it could be for", length_penalty, fix)
         if length_penalty is None:
             length_penalty = self.about.get("length_penalty", 0.6)
 
         def search(source: Tensor) -> Tensor:
             if beam_size == 1:
-                return greedy(self.model, source, max_new_tokens)[:, None]
+                return greedy(self.model, source, max_new_tokens)
             options: Any = {"length_penalty": length_penalty}
-            return beam(self.model, source, beam_size, max_new_tokens, **options).tokens
+            return beam(self.model, source, beam_size, max_new_tokens, **options).tokens[:, 0]
 
-        found = self.in_batches(sentences, search, batch_size, progress)
-        return [texts[0] if texts else "" for texts in found]
+        texts = listed(sentences)
+        found = self.in_batches(texts, search, batch_size, progress, width=beam_size)
+        written = [translations[0] if translations else "" for translations in found]
+        return written[0] if isinstance(sentences, str) else written
 
     def sample(
         self,
-        sentences: Sequence[str],
+        sentences: Iterable[str],
         n_samples: int = 1,
         *,
         temperature: float = 1.0,
@@ -104,19 +119,19 @@ class Translator:
 
         With a seed they are the same each time. See `search.sample` for the other options.
         """
-        check_whole("n_samples", n_samples, 1)
+        check_whole("n_samples", n_samples)
+        if isinstance(sentences, str):
+            fix = "put it in a list, even if it is alone"
+            raise invalid("sentences", "a list of sentences", "a single text", fix)
         if seed is not None:
             check_seed(seed)
         generator = generator_of(seed)  # one for all batches
         options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
 
         def search(source: Tensor) -> Tensor:
-            repeated = source.repeat_interleave(n_samples, dim=0)
-            tokens = sample(self.model, repeated, max_new_tokens, **options, seed=generator)
-            return tokens.unflatten(0, (-1, n_samples))
+            return sample(self.model, source, max_new_tokens, **options, seed=generator)
 
-        together = max(1, batch_size // n_samples)
-        return self.in_batches(sentences, search, together, progress)
+        return self.in_batches(listed(sentences), search, batch_size, progress, each=n_samples)
 
     def in_batches(
         self,
@@ -124,23 +139,26 @@ class Translator:
         search: Callable[[Tensor], Tensor],
         batch_size: int,
         progress: bool,
+        *,
+        width: int = 1,
+        each: int = 1,
     ) -> list[list[str]]:
-        """What a search finds for each sentence: source [B, S] → tokens [B, n, T]."""
-        if isinstance(sentences, str):
-            fix = "put it in a list, even if it is alone"
-            raise invalid("sentences", "a list of sentences", "a single text", fix)
-        check_whole("batch_size", batch_size, 1)
+        """What a search finds for each sentence, asked `each` times: source [B, S] → [B, T]."""
+        check_whole("batch_size", batch_size)
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
         full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
         order = sorted(full, key=lambda number: -len(sources[number]))
+        rows = [number for number in order for _ in range(each)]
         written: list[list[str]] = [[] for _ in sources]
         hidden = {} if progress and sys.stderr.isatty() else {"disable": True}
-        with tqdm(total=len(order), desc="translating", unit="sentence", **hidden) as bar:
-            for start in range(0, len(order), batch_size):
-                numbers = order[start : start + batch_size]
+        with tqdm(total=len(rows), desc="translating", unit="sentence", **hidden) as bar:
+            while rows:
+                room = BUDGET // (len(sources[rows[0]]) * max(1, width // 4))
+                most = min(max(batch_size // each, 1) * each, max(room, 1))
+                numbers, rows = rows[:most], rows[most:]
                 found = search(pad([sources[number] for number in numbers]).to(self.device))
-                for number, rows in zip(numbers, found.tolist(), strict=True):
-                    written[number] = [self.target.decode(tokens) for tokens in rows]
+                for number, tokens in zip(numbers, found.tolist(), strict=True):
+                    written[number].append(self.target.decode(tokens))
                 bar.update(len(numbers))
         return written
 
@@ -156,7 +174,7 @@ class Translator:
         if len(tokens) > most:
             expected = f"at most the {most} tokens that the model was made for"
             wrong = invalid(name, expected, f"{len(tokens):,}", "give it sentence by sentence")
-            if self.model.config.positions == "learned":
+            if self.model.config.positions == "learned" or len(tokens) > FAR * most:
                 raise wrong
             warnings.warn(f"{wrong}: this will be slow, and poor", stacklevel=2)
         return tokens
@@ -176,6 +194,7 @@ class Translator:
         A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Whatever
         happens, the folder holds a whole model, the one before or this one.
         """
+        check_kept(self.model)
         tensors = tensors_of(self.model)
         kept = Kept(self.model.config, tensors, self.source, self.target, self.about)
         write(Path(folder), kept, dtype)
@@ -188,7 +207,18 @@ class Translator:
     def from_kept(cls, kept: Kept) -> Translator:
         model = Transformer(kept.config)
         set_tensors(model, kept.tensors)
+        check_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)
+
+
+def listed(sentences: str | Iterable[str]) -> list[str]:
+    if isinstance(sentences, str):
+        return [sentences]
+    try:
+        return list(sentences)
+    except TypeError:
+        fix = "give one text, or several in a list"
+        raise invalid("sentences", "sentences", type(sentences).__name__, fix) from None
 
 
 # --- The trained models of this package -------------------------------------------------------
@@ -209,7 +239,7 @@ def folder_of(model: Path | str) -> Path:
     """Where it is: a name goes before a folder that is called the same."""
     if str(model) in shipped_models():
         return MODELS / str(model)
-    if not Path(model).is_dir():
+    if not str(model) or not Path(model).is_dir():
         fix = "or the folder that `python -m unmasked train` wrote"
         raise invalid("model", f"one of {', '.join(shipped_models())}", repr(str(model)), fix)
     return Path(model)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import check_type, check_whole, invalid
+from ..errors import check_type, check_whole, invalid, shown
 from ..search import steps_of
 from ..tokens import PADDING
 from ..transformer import Transformer
@@ -48,7 +48,7 @@ def check(
     The same seed gives the same report.
     """
     check_type("model", model, nn.Module)
-    pairs, config = list(tied), None
+    pairs, config = listed(tied), None
     if isinstance(model, Transformer):
         config, pairs = model.config, pairs + pairs_of(model)
         step = step_by_step if step is None and forward is None else step
@@ -160,13 +160,20 @@ def check_arguments(
     check_whole("seed", seed, 0)
 
 
+def listed(tied: Iterable[tuple[str, str]]) -> list[Any]:
+    if not isinstance(tied, Iterable):
+        fix = 'write tied=[("embedding.weight", "output.weight")]'
+        raise invalid("tied", "pairs of parameter names", shown(tied), fix)
+    return list(tied)
+
+
 def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
     """The size of a vocabulary: what was given, or what the model knows."""
     size = getattr(known, argument, None) if size is None else size
     if size is None:
         fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"
         raise invalid(argument, "the number of words", None, fix)
-    check_whole(argument, size, FEWEST)
+    check_whole(argument, size, FEWEST, 10**8)
     check_whole("padding", padding, 0)
     if padding >= size:
         fix = "name the token that fills short sentences"

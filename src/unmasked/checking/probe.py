@@ -108,6 +108,8 @@ class Probe:
             got = f"{str(answer.layout).removeprefix('torch.')} {answer.dtype}"
             fix = "turn it into dense float32: forward=lambda model, source, target: …"
             raise RefusedError(f"the answer's numbers are {got}, which few operations take", fix)
+        if answer.is_meta:
+            raise RefusedError("the answer has no numbers: it is on the meta device", sizes)
         if list(answer.shape) != expected:
             fix = (
                 "the last layer should map to the target vocabulary, and the batch should come "

@@ -10,6 +10,7 @@ import textwrap
 
 from .. import __version__
 from . import evaluate, info, train, translate
+from .options import program
 
 COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info": info}
 
@@ -29,53 +30,64 @@ def main() -> None:
 
 
 def run() -> None:
-    made = parser()
-    options = made.parse_args()
+    parser = commands()
+    options = parser.parse_args()
     if options.command is None:
-        made.error(f"expected a command: {', '.join(COMMANDS)}")
-    name = f"python -m unmasked {options.command}"
+        parser.error(f"expected a command: {', '.join(COMMANDS)}")
+    name, words = f"{program()} {options.command}", options.options
+    debug = "--debug" in words
     try:
-        COMMANDS[options.command].main(options.options)
+        COMMANDS[options.command].main([word for word in words if word != "--debug"])
     except BrokenPipeError:
         raise
-    except (ValueError, OSError, FloatingPointError) as error:
-        sys.exit(f"{name}: {error}")
-    except RuntimeError as error:
-        if "allocate" not in str(error):
-            raise
-        reason = str(error).splitlines()[0]
-        sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
     except KeyboardInterrupt:
         on = "; --resume goes on from the last checkpoint" if options.command == "train" else ""
         print(f"\n{name}: stopped{on}", file=sys.stderr)
         sys.exit(130)  # as a shell reports Ctrl-C
+    except (ValueError, OSError, FloatingPointError, RuntimeError) as error:
+        if debug:
+            raise
+        if not isinstance(error, RuntimeError):
+            sys.exit(f"{name}: {error}")
+        if "allocate" not in str(error):
+            raise
+        reason = str(error).splitlines()[0]
+        sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
 
 
-def parser() -> argparse.ArgumentParser:
+def commands() -> argparse.ArgumentParser:
     about = [
         textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
         for name, module in COMMANDS.items()
     ]
-    made = argparse.ArgumentParser(
-        prog="python -m unmasked",
+    parser = argparse.ArgumentParser(
+        prog=program(),
         usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
         description="The Transformer, Unmasked: train a translator and use it.",
         epilog="\n".join(
-            ["commands:", *about, "", "example:", "  python -m unmasked train --help"]
+            [
+                "commands:",
+                *about,
+                "",
+                "example:",
+                f"  {program()} train --help",
+                "",
+                "With --debug a command shows where an error came from.",
+            ]
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--version", action="version", version=f"unmasked {__version__}")
-    made.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
-    made.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    return made
+    parser.add_argument("--version", action="version", version=f"unmasked {__version__}")
+    parser.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
+    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
 
 
 def open_streams() -> None:
     """Where one was closed, nothing is read and nothing is shown; but no result is lost unsaid."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        sys.exit("python -m unmasked: standard output is closed; send it to a file or /dev/null")
+        sys.exit(f"{program()}: standard output is closed; send it to a file or /dev/null")
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdin is None:

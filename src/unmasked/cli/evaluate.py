@@ -10,7 +10,7 @@ from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_word
 from ..text.multi30k import SPLITS, multi30k
 from ..text.sources import directed, phrasebook_test
 from ..translator import Translator, load
-from .options import MODEL, PENALTY, add_device, chosen_device, parser
+from .options import MODEL, PENALTY, add_device, chosen_device, command
 
 EXAMPLE = """python -m unmasked evaluate --model en-de --test test_2016_flickr
   python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
@@ -19,16 +19,18 @@ TESTS = ("phrasebook", *(split for split in SPLITS if split != "train"))
 
 
 def main(words: Sequence[str]) -> None:
-    made = parser("evaluate", __doc__ or "", EXAMPLE)
-    made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
-    made.add_argument("--test", choices=TESTS, metavar="SET",
-                      help=f"{', '.join(TESTS)} (default: one that fits the model)")  # fmt: skip
-    made.add_argument("--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)")
-    made.add_argument("--beam", type=int, metavar="N",
-                      help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
-    made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
-    add_device(made)
-    options = made.parse_args(words)
+    parser = command("evaluate", __doc__ or "", EXAMPLE)
+    parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
+    parser.add_argument("--test", choices=TESTS, metavar="SET",
+                        help=f"{', '.join(TESTS)} (default: one that fits the model)")  # fmt: skip
+    parser.add_argument(
+        "--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)"
+    )
+    parser.add_argument("--beam", type=int, metavar="N",
+                        help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
+    parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
+    add_device(parser)
+    options = parser.parse_args(words)
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_whole(f"--{name}", getattr(options, name), 1)
@@ -70,7 +72,9 @@ def captions(translator: Translator, test: str, languages: tuple[str, str], opti
     for size in [options.beam] if options.beam else [1, 5]:
         penalty = options.length_penalty
         source, target = zip(*pairs, strict=True)
-        settings: Any = {"beam_size": size, "length_penalty": penalty}
+        settings: Any = {"beam_size": size}
+        if size > 1:
+            settings["length_penalty"] = penalty
         written = translator.translate(source, **settings, progress=True)
         found = bleu(written, target)
         name = "greedy" if size == 1 else f"beam {size}"

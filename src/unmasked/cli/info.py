@@ -10,17 +10,17 @@ from typing import Any
 from ..errors import printable
 from ..storage.model import weights_file
 from ..translator import Translator, folder_of
-from .options import MODEL, parser
+from .options import MODEL, command
 
 EXAMPLE = """python -m unmasked info de-en
   python -m unmasked info runs/phrasebook"""
 
 
 def main(words: Sequence[str]) -> None:
-    made = parser("info", __doc__ or "", EXAMPLE)
-    made.add_argument("model", metavar="MODEL", help=MODEL)
-    made.add_argument("--json", action="store_true", help="for other programs to read")
-    options = made.parse_args(words)
+    parser = command("info", __doc__ or "", EXAMPLE)
+    parser.add_argument("model", metavar="MODEL", help=MODEL)
+    parser.add_argument("--json", action="store_true", help="for other programs to read")
+    options = parser.parse_args(words)
     folder = folder_of(options.model)
     translator = Translator.load(folder)
     config = asdict(translator.model.config)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
+from pathlib import Path
 
 import torch
 
@@ -14,9 +16,14 @@ MODEL = "a model of this package (de-en, en-de), or a folder with a trained one"
 PENALTY = "of a beam; more: longer (what was chosen for the model, else 0.6)"
 
 
-def parser(name: str, about: str, example: str) -> argparse.ArgumentParser:
+def program() -> str:
+    """As it was called."""
+    return "unmasked" if Path(sys.argv[0]).stem == "unmasked" else "python -m unmasked"
+
+
+def command(name: str, about: str, example: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
-        prog=f"python -m unmasked {name}",
+        prog=f"{program()} {name}",
         description=textwrap.fill(about, 78),
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -24,8 +31,14 @@ def parser(name: str, about: str, example: str) -> argparse.ArgumentParser:
     )
 
 
-def add_device(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--device", metavar="NAME", help="such as cpu or cuda (the best there is)")
+def folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("expected a folder, got an empty name")
+    return Path(text)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", metavar="NAME", help="such as cpu or cuda (the best there is)")
 
 
 def chosen_device(name: str | None) -> torch.device:

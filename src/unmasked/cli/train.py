@@ -19,13 +19,14 @@ from ..evaluation import mean_cross_entropy
 from ..machine import machine
 from ..storage.checkpoint import checkpoints
 from ..storage.model import CONFIG
-from ..text.sources import load_data
-from ..training.processes import processes
+from ..text.sources import Data, load_data
+from ..training.history import History
+from ..training.processes import Processes, processes
 from ..training.recipe import Recipe
 from ..training.trainer import train
 from ..transformer import Transformer
 from ..translator import Translator
-from .options import add_device, chosen_device, parser
+from .options import add_device, chosen_device, command, folder, program
 
 EXAMPLE = """python -m unmasked train --preset phrasebook --out runs/phrasebook
   python -m unmasked train --preset phrasebook --out runs/phrasebook --resume
@@ -49,42 +50,14 @@ PRESETS = resources.files("unmasked") / "recipes"
 
 
 def main(words: Sequence[str]) -> None:
-    presets = sorted(path.name.removesuffix(".toml") for path in PRESETS.iterdir())
-    made = parser("train", __doc__ or "", EXAMPLE)
-    made.add_argument("--preset", choices=presets, metavar="NAME",
-                      help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
-    made.add_argument("--config", type=Path, metavar="FILE",
-                      help="a recipe of yours: a TOML file as below")  # fmt: skip
-    made.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for all it writes")
-    made.add_argument("--resume", action="store_true", help="go on where FOLDER's training was")
-    made.add_argument("--set", type=assignment, action="append", default=[],
-                      metavar="TABLE.KEY=VALUE",
-                      help='as in training.seed=1; "none" is no value')  # fmt: skip
-    add_device(made)
-    made.add_argument("--every", type=int, default=50, metavar="STEPS", help="note the loss (50)")
-    made.add_argument("--checkpoint-every", type=int, default=500, metavar="STEPS",
-                      help="keep what --resume needs (500)")  # fmt: skip
-    made.add_argument("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
-    made.add_argument("--quiet", action="store_true", help="no progress bar")
-    options = made.parse_args(words)
-    if options.preset is None and options.config is None:
-        made.error(f"give --preset ({', '.join(presets)}) or --config FILE")
-    check_whole("--every", options.every, 1)
-    check_whole("--checkpoint-every", options.checkpoint_every, 1)
+    parser = command("train", __doc__ or "", EXAMPLE)
+    options = arguments(parser, words)
     device = chosen_device(options.device)
     recipe = tables(options)
     settings = build(Recipe, "training", recipe["training"])
     data = load_data(**recipe["data"])
-    sizes = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     torch.manual_seed(settings.seed)
-    config = build(TransformerConfig, "model", {**sizes, **recipe["model"]})
-    try:
-        model = Transformer(config)
-    except (RuntimeError, TypeError, MemoryError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise invalid(
-            "[model]", "sizes that memory has room for", reason, "make it smaller"
-        ) from None
+    model = made_for(data, recipe["model"])
     translator = Translator(model, data.source, data.target, about(recipe, words, device))
     where = begin(options.out, options.resume)
     with processes(device) as group:
@@ -92,23 +65,68 @@ def main(words: Sequence[str]) -> None:
             size = f"{model.count_parameters():,} parameters, {len(data.training):,} pairs"
             many = f"{group.count} process{'es' * (group.count > 1)}"
             print(f"{size}, {many} on {group.device}{where}", flush=True)
-        watch = None
-        if data.validation:
-            held_out = translator.corpus(data.validation)
-            watch = lambda _, seen: {"validation": mean_cross_entropy(seen, held_out)}  # noqa: E731
-        history = train(
-            model, translator.corpus(data.training), settings,
-            watch=watch,
-            folder=options.out / KEPT, resume=options.resume, device=group.device,
-            every=options.every, checkpoint_every=options.checkpoint_every,
-            progress=not options.quiet,
-            tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
-        )  # fmt: skip
+        history = run(translator, data, settings, options, group)
         if group.first:
             history.write(options.out / "history.csv")
             translator.save(options.out)
             print(history.table(last=5))
-            print(f'the model is in {options.out}: python -m unmasked info "{options.out}"')
+            print(f'the model is in {options.out}: {program()} info "{options.out}"')
+
+
+def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    presets = sorted(path.name.removesuffix(".toml") for path in PRESETS.iterdir())
+    parser.add_argument("--preset", choices=presets, metavar="NAME",
+                        help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
+    parser.add_argument("--config", type=Path, metavar="FILE",
+                        help="a recipe of yours: a TOML file as below")  # fmt: skip
+    parser.add_argument("--out", type=folder, required=True, metavar="FOLDER",
+                        help="for all it writes")  # fmt: skip
+    parser.add_argument("--resume", action="store_true", help="go on where FOLDER's training was")
+    parser.add_argument("--set", type=assignment, action="append", default=[],
+                        metavar="TABLE.KEY=VALUE",
+                        help='as in training.seed=1; "none" is no value')  # fmt: skip
+    add_device(parser)
+    parser.add_argument("--every", type=int, default=50, metavar="STEPS",
+                        help="note the loss (50)")  # fmt: skip
+    parser.add_argument("--checkpoint-every", type=int, default=500, metavar="STEPS",
+                        help="keep what --resume needs (500)")  # fmt: skip
+    parser.add_argument("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    options = parser.parse_args(words)
+    if options.preset is None and options.config is None:
+        parser.error(f"give --preset ({', '.join(presets)}) or --config FILE")
+    check_whole("--every", options.every)
+    check_whole("--checkpoint-every", options.checkpoint_every)
+    return options
+
+
+def made_for(data: Data, sizes: dict[str, Any]) -> Transformer:
+    """A new model with the data's vocabularies; too large a one is refused in a sentence."""
+    vocabularies = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
+    config = build(TransformerConfig, "model", {**vocabularies, **sizes})
+    try:
+        return Transformer(config)
+    except (RuntimeError, TypeError, MemoryError) as error:
+        reason, fix = str(error).partition("\n")[0] or type(error).__name__, "make it smaller"
+        raise invalid("[model]", "sizes that memory has room for", reason, fix) from None
+
+
+def run(
+    translator: Translator, data: Data, settings: Recipe, options: Any, group: Processes
+) -> History:
+    """The training, with the loss on the validation sentences where there are some."""
+    watch = None
+    if data.validation:
+        held_out = translator.corpus(data.validation)
+        watch = lambda _, seen: {"validation": mean_cross_entropy(seen, held_out)}  # noqa: E731
+    return train(
+        translator.model, translator.corpus(data.training), settings,
+        watch=watch,
+        folder=options.out / KEPT, resume=options.resume, device=group.device,
+        every=options.every, checkpoint_every=options.checkpoint_every,
+        progress=not options.quiet,
+        tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
+    )  # fmt: skip
 
 
 def begin(out: Path, resume: bool) -> str:
@@ -146,6 +164,8 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
     """A recipe's tables, and nothing else."""
+    if isinstance(path, Path) and path.exists() and not path.is_file():
+        raise invalid(str(path), "a TOML file", "something else", "check the path")
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -5,51 +5,73 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from ..errors import check_whole, invalid
-from ..translator import load
-from .options import MODEL, PENALTY, add_device, chosen_device, parser
+from ..errors import check_whole, invalid, written_out
+from ..translator import Translator, load
+from .options import MODEL, PENALTY, add_device, chosen_device, command
 
-AT_ONCE = 1024  # sentences, after which what is done is printed
+AT_ONCE = 1024  # hypotheses, after which what is done is printed
+CHANCE = ("temperature", "top_k", "top_p", "seed")
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt
   python -m unmasked translate --model de-en --sample 5 --top-p 0.9 < german.txt"""
 
 
 def main(words: Sequence[str]) -> None:
-    made = parser("translate", __doc__ or "", EXAMPLE)
-    made.add_argument("sentences", nargs="*", help="in quotes; none: one a line on standard input")
-    made.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
-    made.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
-    made.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
-    made.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
-    made.add_argument("--temperature", type=float, default=1.0, metavar="X",
-                      help="of --sample: below 1 favours the likely (1)")  # fmt: skip
-    made.add_argument("--top-k", type=int, metavar="N", help="of --sample: the N likeliest tokens")
-    made.add_argument("--top-p", type=float, default=1.0, metavar="P",
-                      help="of --sample: the likeliest tokens with P together (1)")  # fmt: skip
-    made.add_argument("--seed", type=int, metavar="N", help="of --sample: the same each time")
-    add_device(made)
-    options = made.parse_args(words)
-    check_whole("--beam", options.beam, 1)
+    parser = command("translate", __doc__ or "", EXAMPLE)
+    parser.add_argument(
+        "sentences", nargs="*", help="in quotes; none: one a line on standard input"
+    )
+    parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
+    parser.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
+    parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
+    parser.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
+    parser.add_argument("--temperature", type=float, metavar="X",
+                        help="of --sample: below 1 favours the likely (1)")  # fmt: skip
+    parser.add_argument("--top-k", type=int, metavar="N",
+                        help="of --sample: the N likeliest tokens")  # fmt: skip
+    parser.add_argument("--top-p", type=float, metavar="P",
+                        help="of --sample: the likeliest tokens with P together (1)")  # fmt: skip
+    parser.add_argument("--seed", type=int, metavar="N", help="of --sample: the same each time")
+    add_device(parser)
+    options = parser.parse_args(words)
+    check_options(options)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
     sentences = [typed(word) for word in options.sentences] or lines()
     for number, sentence in enumerate(sentences):
         translator.numbered(number, sentence)  # all of them, before the work
-    if options.sample is not None:
-        if options.beam != 1:
-            raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
-        drawn = ("temperature", "top_k", "top_p", "seed")
-        chance = {name: getattr(options, name) for name in drawn}
-        for texts in translator.sample(sentences, options.sample, **chance, progress=True):
-            print("\n".join(texts))
-        return
-    settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-    for start in range(0, len(sentences), AT_ONCE):
-        some = sentences[start : start + AT_ONCE]
-        print("\n".join(translator.translate(some, **settings, progress=True)), flush=True)
+    at_once = max(1, AT_ONCE // (options.beam * (options.sample or 1)))
+    for start in range(0, len(sentences), at_once):
+        for text in texts(translator, sentences[start : start + at_once], options):
+            print(written_out(text), flush=True)
+
+
+def check_options(options: Any) -> None:
+    """Refuses what would have no effect."""
+    check_whole("--beam", options.beam)
+    given = [name for name in CHANCE if getattr(options, name) is not None]
+    if given and options.sample is None:
+        name = f"--{given[0].replace('_', '-')}"
+        raise invalid(name, "--sample beside it", "none", "it is for sampling alone")
+    if options.sample is not None and options.beam != 1:
+        raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
+    if options.length_penalty is not None and options.beam == 1:
+        raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
+
+
+def texts(translator: Translator, sentences: list[str], options: Any) -> list[str]:
+    """A line for each sentence, or one for each sample; an empty sentence has empty ones."""
+    if options.sample is None:
+        settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
+        written: list[str] = translator.translate(sentences, **settings, progress=True)
+        return written
+    chance = {name: getattr(options, name) for name in CHANCE}
+    chance = {name: value for name, value in chance.items() if value is not None}
+    drawn = translator.sample(sentences, options.sample, **chance, progress=True)
+    return [text for samples in drawn for text in samples or [""] * options.sample]
 
 
 def typed(word: str) -> str:

@@ -56,6 +56,14 @@ def is_patched() -> bool:
     return any(getattr(kind, name, None) is not method for kind, name, method in METHODS)
 
 
+def changes(module: nn.Module, twin: nn.Module) -> list[str]:
+    """The paths of the parts that are not as in a twin that was just made."""
+    mine, fresh = structure(module), structure(twin)
+    paths = [path for path in mine | fresh if mine.get(path) != fresh.get(path)]
+    patched = ["class, patched or listened to"] if is_patched() else []
+    return patched + [path or type(module).__name__ for path in paths]
+
+
 @lru_cache(maxsize=16)
 def expected(config: TransformerConfig) -> Structure:
     with torch.device("meta"):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..attention import MultiHeadAttention
+from ..attention import MultiHeadAttention, scaled_scores
 from ..decoder import DecoderLayer
 from ..encoder import Residual
 from ..tokens import PADDING
@@ -271,8 +271,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Te
     """
     if query.shape[0] == 1 or query.shape[2] > 1 or query.device.type != "cpu":
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1)
-    return (scores if mask is None else scores + mask).softmax(-1) @ value
+    scores = scaled_scores(query, key, query.shape[-1] ** -0.5)
+    weights = (scores if mask is None else scores + mask).softmax(-1)
+    return weights.to(value.dtype) @ value
 
 
 def added(mask: Tensor, dtype: torch.dtype) -> Tensor:

@@ -18,7 +18,7 @@ from ..config import LayerConfig, TransformerConfig
 from ..decoder import Decoder, DecoderLayer
 from ..encoder import Encoder, EncoderLayer
 from ..errors import check_type, invalid
-from ..fast.guard import is_patched, structure
+from ..fast.guard import changes
 from ..masks import causal_mask
 from ..tokens import PADDING
 from ..transformer import Transformer
@@ -103,14 +103,13 @@ def check_as_configured(module: Any) -> None:
             twin.dropout = module.dropout  # type: ignore[assignment]
         else:
             twin = kind_of(module)(module.config)
-    mine, fresh = structure(module), structure(twin)
-    paths = [path for path in mine | fresh if mine.get(path) != fresh.get(path)]
+    paths = changes(module, twin)
     if isinstance(module, Transformer):  # embeddings and generator stay here
-        paths = [path for path in paths if path.startswith(("encoder", "decoder")) or not path]
-    if paths or is_patched():
-        got = f"another {paths[0] or type(module).__name__}" if paths else "patched classes"
+        ours = ("source_embedding", "target_embedding", "generator")
+        paths = [path for path in paths if not path.startswith(ours)]
+    if paths:
         fix = "convert the parts that are as they were made"
-        raise invalid("module", "parts as configured, without hooks", got, fix)
+        raise invalid("module", "parts as configured, without hooks", f"another {paths[0]}", fix)
 
 
 def kind_of(module: nn.Module) -> Any:

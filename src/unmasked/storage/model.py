@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -25,6 +24,7 @@ from torch import Tensor
 
 from ..config import TransformerConfig
 from ..errors import check_choice, check_type, invalid, printable
+from ..fast.guard import changes, is_plain
 from ..tokens import Subwords, Vocabulary, Words
 from ..transformer import Transformer
 from .files import (
@@ -43,7 +43,7 @@ FORMAT = "unmasked model 3"
 CONFIG = "config.json"
 OURS = re.compile(r"(model|tokenizer)(-[0-9a-f]{32})?\.(safetensors|json)")
 MARKED = re.compile(r"((model|tokenizer)-|\.unfinished-)[0-9a-f]{32}(\.safetensors|\.json)?")
-TEXT = 1 << 28  # bytes of JSON at most
+TEXT = 1 << 26  # bytes of JSON at most
 DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 Made = TypeVar("Made")
@@ -84,7 +84,6 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
         if subwords:
             files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
         described["sums"] = {file.name: digest(file) for file in files}
-        plain = methodcaller("item")  # NumPy's numbers
         text = json.dumps(described, indent=1, ensure_ascii=False, default=plain)
         before = files_of(path)
         write_text(path, CONFIG, text)
@@ -93,6 +92,23 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
         raise OSError(f"{message}; choose a folder with space that you may write in") from error
     finally:
         delete(path, before.union(files))
+
+
+def check_kept(model: Transformer) -> None:
+    """That `read` can make this model again, from its configuration and its weights."""
+    if any(parameter.is_meta for parameter in model.parameters()):
+        fix = "move it from the meta device with to_empty, and give it weights"
+        raise invalid("model", "parameters that have numbers", "some without", fix)
+    check_sizes(model.config, shapes_in(tensors_of(model)))
+    if not is_plain(model):
+        fix = "change the configuration, or keep model.state_dict() by torch.save"
+        got = f"another {changes(model, Transformer(model.config))[0]}"
+        raise invalid("model", "what its configuration makes, without hooks", got, fix)
+
+
+def plain(value: Any) -> Any:
+    """NumPy's numbers as Python's, and whatever else as its text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def write_text(folder: Path, name: str, text: str) -> Path:
@@ -144,7 +160,7 @@ def read(path: Path, make: Callable[[Kept], Made]) -> Made:
     except OSError as error:
         fix = "give the folder that `python -m unmasked train` wrote"
         expected = f"a folder with {CONFIG} and the weights that it names"
-        raise invalid(str(path), expected, f"{error.strerror}", fix) from None
+        raise invalid(str(path), expected, f"{error.strerror or error}", fix) from None
     except DAMAGE as error:
         got = printable(f"no {error}" if isinstance(error, KeyError) else str(error))
         fix = "its files are damaged or of another version: fetch or make them again"
@@ -172,6 +188,8 @@ def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
     for name, expected in kept["sums"].items():
         if not OURS.fullmatch(name):
             raise ValueError(f"a file {name!r}, which is none of a model's")
+        if name.endswith(".safetensors"):
+            shapes_of(regular(folder / name))  # is it as long as its head says?
         if digest(regular(folder / name)) != expected:
             raise ValueError(f"a {name} that {CONFIG} does not belong to")
         files[Path(name).suffix] = folder / name
@@ -191,7 +209,7 @@ def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
 def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
     """Whether a file of weights has what a configuration says, before memory is taken for it."""
     layers = config.n_layers + config.decoder_layers
-    if layers > len(shapes):
+    if 10 * config.n_layers + 16 * config.decoder_layers > len(shapes):  # without any bias
         raise ValueError(f"{layers:,} layers and weights of {len(shapes)} tensors")
     try:
         with torch.device("meta"):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import check_whole, invalid
+from ..errors import check_whole, invalid, shown
 from ..tokens import BOS, EOS, Vocabulary, pad, same_words
 
 
@@ -44,6 +44,8 @@ Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between 
 
 def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Tokens:
     """A pair of sentences as encoder and decoder read it."""
+    if not isinstance(pair, tuple | list) or [isinstance(text, str) for text in pair] != [True] * 2:
+        raise invalid("pair", "a source and a target, both texts", shown(pair), "give both")
     return [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1]), EOS]
 
 

@@ -45,7 +45,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("steps", "tokens", "accumulate", "warmup"):
-            check_whole(name, getattr(self, name), 1)
+            check_whole(name, getattr(self, name), 1, 10**9)
+        check_whole("accumulate", self.accumulate, 1, 10**5)
         check_seed(self.seed)
         check_choice("schedule", self.schedule, ("trapezoid", "paper"))
         check_choice("optimizer", self.optimizer, ("adamw", "adam"))

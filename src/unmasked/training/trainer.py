@@ -35,6 +35,7 @@ from .history import History, Row, tensorboard
 from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
+ROW = {"step", "loss", "norm", "rate", "seconds"}  # what the training itself notes
 Watch = Callable[[int, Transformer], Mapping[str, float] | None]
 
 
@@ -179,6 +180,10 @@ class Trainer:
             self.model.eval()  # whoever watches may look at either
             shown: Any = self.result().eval()
             seen = watch(self.step, shown) or {}
+            if taken_names := ROW & seen.keys():
+                fix = "call it otherwise"
+                expected = f"other names than {', '.join(sorted(ROW))}"
+                raise invalid("watch", expected, min(taken_names), fix)
             row |= {name: float(value) for name, value in seen.items()}
         if row:
             self.history.add(self.step, row)

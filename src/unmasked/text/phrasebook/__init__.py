@@ -26,7 +26,7 @@ def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list
     Each held-out sentence has a combination, of a verb and its object or of an adjective and its
     noun, that no training sentence has; each training sentence has none of these.
     """
-    check_whole("count", count, 1)
+    check_whole("count", count, 1, 10**6)
     check_whole("seed", seed, 0)
     dice, made = Dice(seed), dict[str, Pair]()
     while len(made) < count:
