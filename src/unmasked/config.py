@@ -99,8 +99,8 @@ class TransformerConfig(LayerConfig):
             check_whole(name, getattr(self, name))
         check_whole("n_layers", self.n_layers, most=LAYERS)
         check_whole("n_decoder_layers", self.decoder_layers, most=LAYERS)
-        longest = max(1, TABLE // self.d_model)
-        if self.positions == "sinusoidal" and self.max_len > longest:
+        longest = TABLE // self.d_model  # 0 for a width that no memory has room for
+        if self.positions == "sinusoidal" and longest and self.max_len > longest:
             fix = "choose a smaller one: positions beyond it are computed when they are met"
             raise invalid("max_len", f"at most {longest:,}", self.max_len, fix)
         if self.tie_embeddings is True and self.source_vocab != self.target_vocab:

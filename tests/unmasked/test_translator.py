@@ -163,7 +163,7 @@ def test_the_progress_bar_is_for_a_terminal(monkeypatch, terminal, progress):
     ("call", "message"),
     [
         (
-            lambda: untrained().translate("a b"),
+            lambda: untrained().sample("a b"),
             "sentences: expected a list of sentences, got a single text; put it in a list, even "
             "if it is alone",
         ),

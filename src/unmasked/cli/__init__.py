@@ -37,7 +37,7 @@ def run() -> None:
     name, words = f"{program()} {options.command}", options.options
     debug = "--debug" in words
     try:
-        COMMANDS[options.command].main([word for word in words if word != "--debug"])
+        COMMANDS[options.command].main(words)
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
@@ -64,17 +64,7 @@ def commands() -> argparse.ArgumentParser:
         prog=program(),
         usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
         description="The Transformer, Unmasked: train a translator and use it.",
-        epilog="\n".join(
-            [
-                "commands:",
-                *about,
-                "",
-                "example:",
-                f"  {program()} train --help",
-                "",
-                "With --debug a command shows where an error came from.",
-            ]
-        ),
+        epilog="\n".join(["commands:", *about, "", "example:", f"  {program()} train --help"]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"unmasked {__version__}")

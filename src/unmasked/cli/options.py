@@ -22,13 +22,15 @@ def program() -> str:
 
 
 def command(name: str, about: str, example: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=f"{program()} {name}",
         description=textwrap.fill(about, 78),
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    return parser
 
 
 def folder(text: str) -> Path:

@@ -36,7 +36,7 @@ def own_captions(monkeypatch):
 @pytest.fixture
 def call(monkeypatch, capsys):
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["unmasked", *map(str, words)])
+        monkeypatch.setattr(sys, "argv", ["__main__.py", *map(str, words)])
         capsys.readouterr()
         main()
         return capsys.readouterr().out

@@ -161,14 +161,6 @@ def test_a_save_that_is_stopped_when_the_new_model_has_its_name_keeps_it(tmp_pat
     assert same_tensors(*(tensors_of(m.model) for m in (Translator.load(tmp_path), other)))
 
 
-def test_what_cannot_be_json_leaves_nothing_behind(tmp_path):
-    made = untrained()
-    made.about["made"] = object()
-    with pytest.raises(AttributeError, match="item"):
-        made.save(tmp_path)
-    assert listed(tmp_path) == []
-
-
 def saved(mode, folder):
     """What `saving.py` says of processes that die or meet."""
     command = [sys.executable, Path(__file__).with_name("saving.py"), mode, folder]
@@ -347,7 +339,7 @@ FOLDER = "expected a folder with config.json and the weights that it names, got 
         (lambda folder: (folder / CONFIG).write_text("{"), "got Expecting property name"),
         (lambda folder: (folder / CONFIG).write_bytes(b"\xff"), "got 'utf-8' codec can't decode"),
         (lambda folder: (folder / CONFIG).write_text("[1]"), "got list indices must be"),
-        (lambda folder: weights_file(folder).write_bytes(b""), "got a model-"),
+        (lambda folder: weights_file(folder).write_bytes(b""), "a safetensors file"),
         (turned, ".safetensors that config.json does not belong to"),
         (edited(lambda kept: kept | {"format": "x 2"}), "got the format 'x 2' instead of "),
         (without("format"), "got no 'format'"),
@@ -362,7 +354,7 @@ FOLDER = "expected a folder with config.json and the weights that it names, got 
         (edited(lambda kept: kept | {"model": {}}), "missing 2 required keyword-only arguments"),
         (edited(lambda kept: kept | {"model": kept["model"] | {"n_heads": 3}}), "got n_heads: exp"),
         (huge(d_ff=99), "expected shape"),
-        (huge(n_layers=10**9), "got 2,000,000,000 layers and weights of "),
+        (huge(n_layers=10**4), "got 20,000 layers and weights of "),
         (huge(d_ff=10**15), "feed_forward"),
         (huge(d_ff=2**62), "got sizes that no memory has room for"),
         (huge(d_ff=10**30), "got sizes that no memory has room for"),
