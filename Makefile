@@ -13,7 +13,7 @@ PYTHONS ?= 3.11 3.12 3.13
 # and a warning in a notebook is an output that differs.
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 
-.PHONY: help setup lock book pdf serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench gpu clean
+.PHONY: help setup lock book pdf serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench gpu size clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -98,6 +98,9 @@ release-check: setup  ## builds the archives, installs, translates and tests the
 
 bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT, x-transformers and CTranslate2; ARGS="--help" for options
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
+
+size: setup  ## how many lines and words there are
+	@$(BIN)/python tools/size.py
 
 gpu: setup  ## what one GPU makes of the package, in eight minutes; ARGS=--small for a CPU
 	$(BIN)/python benchmarks/gpu.py $(ARGS)

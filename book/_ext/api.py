@@ -24,15 +24,15 @@ CHAPTERS = {
     "transformer": "07_transformer",
     "config": "07_transformer",
     "interop": "07_transformer",
+    "tokens": "10_translating",
     "loss": "08_training",
     "training": "08_training",
     "search": "09_decoding",
-    "data": "10_translating",
+    "text": "10_translating",
     "translator": "10_translating",
     "evaluation": "10_translating",
     "plots": "11_looking_inside",
-    "inspection.maps": "11_looking_inside",
-    "inspection": "16_testing",
+    "checking": "16_testing",
 }
 
 
@@ -85,5 +85,6 @@ def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.setup_extension("sphinx.ext.autodoc")
+    app.setup_extension("sphinx.ext.napoleon")  # the lists of arguments
     app.connect("autodoc-process-docstring", links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -82,8 +82,8 @@ class Decoder(nn.Module):
         batch, length, _ = x.shape
         before = 0 if state is None else state.check(len(self.layers), batch, memory.shape[1])
         check_mask("mask", mask, (batch, self.config.n_heads, length, before + length))
-        seen = (batch, self.config.n_heads, length, memory.shape[1])
-        check_mask("memory_mask", memory_mask, seen)
+        memory_scores = (batch, self.config.n_heads, length, memory.shape[1])
+        check_mask("memory_mask", memory_mask, memory_scores)
         pasts = [None] * len(self.layers) if state is None else state.layers
         for layer, past in zip(self.layers, pasts, strict=True):
             x = layer(x, memory, mask=mask, memory_mask=memory_mask, state=past, maps=maps)

@@ -13,8 +13,8 @@ import torch
 
 def device() -> torch.device:
     """The GPU (or another accelerator that PyTorch can use), or else the CPU."""
-    found = torch.accelerator.is_available() and torch.accelerator.current_accelerator()
-    return found or torch.device("cpu")
+    accelerator = torch.accelerator.is_available() and torch.accelerator.current_accelerator()
+    return accelerator or torch.device("cpu")
 
 
 LIST = Path("/proc/cpuinfo")  # Linux only

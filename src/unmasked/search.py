@@ -242,8 +242,8 @@ def one_by_one(
                 if going[place]:
                     written[row].append(token)
                     going[place] = token != eos and time < last[row]
-    found = [torch.tensor(row) for row in written]
-    return pad_sequence(found, batch_first=True, padding_value=PADDING).to(source.device)
+    rows_written = [torch.tensor(row) for row in written]
+    return pad_sequence(rows_written, batch_first=True, padding_value=PADDING).to(source.device)
 
 
 def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:

@@ -43,8 +43,8 @@ class Words:
     @classmethod
     def of(cls, sentences: Iterable[str]) -> Words:
         """All words of these sentences: the training set's, and of nothing else."""
-        found = {word for sentence in sentences for word in sentence.split()}
-        return cls([*SPECIAL.values(), *sorted(found - set(SPECIAL.values()))])
+        words = {word for sentence in sentences for word in sentence.split()}
+        return cls([*SPECIAL.values(), *sorted(words - set(SPECIAL.values()))])
 
     def __len__(self) -> int:
         return len(self.words)

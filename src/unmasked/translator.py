@@ -98,8 +98,8 @@ class Translator:
             return beam(self.model, source, beam_size, max_new_tokens, **options).tokens[:, 0]
 
         texts = listed(sentences)
-        found = self.in_batches(texts, search, batch_size, progress, width=beam_size)
-        written = [translations[0] if translations else "" for translations in found]
+        translations = self.in_batches(texts, search, batch_size, progress, width=beam_size)
+        written = [of_one[0] if of_one else "" for of_one in translations]
         return written[0] if isinstance(sentences, str) else written
 
     def sample(
@@ -156,8 +156,8 @@ class Translator:
                 room = BUDGET // (len(sources[rows[0]]) * max(1, width // 4))
                 most = min(max(batch_size // each, 1) * each, max(room, 1))
                 numbers, rows = rows[:most], rows[most:]
-                found = search(pad([sources[number] for number in numbers]).to(self.device))
-                for number, tokens in zip(numbers, found.tolist(), strict=True):
+                rows_written = search(pad([sources[number] for number in numbers]).to(self.device))
+                for number, tokens in zip(numbers, rows_written.tolist(), strict=True):
                     written[number].append(self.target.decode(tokens))
                 bar.update(len(numbers))
         return written
@@ -231,7 +231,12 @@ def shipped_models() -> list[str]:
 
 
 def load(model: Path | str) -> Translator:
-    """`load("de-en")`, offline and on a CPU; or the folder that a training of yours has written."""
+    """A trained model with its words, on the CPU: `load("de-en").translate("Ein Hund schläft.")`.
+
+    Args:
+        model: one of the package, `de-en` or `en-de`, without a download; or a folder that `train`
+            or `Translator.save` has written.
+    """
     return Translator.load(folder_of(model))
 
 

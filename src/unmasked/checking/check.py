@@ -37,15 +37,21 @@ def check(
 ) -> Report:
     """Puts some fifty questions to a model, prints what was found, and leaves it as it was.
 
-    They are sentences of up to nine random words.
-    `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for tokens [B, S]
-    and [B, T]; without it `model(source, target)` does. The target is what the decoder reads, so
-    output t may know it up to t. `step` computes the same one token at a time, with the model's
-    cache. `tied` names pairs of parameters that should be one. Of an `unmasked.Transformer` the
-    vocabularies and what is tied are known, and its own step if there is no `forward`.
+    They are sentences of up to nine random words. No weight and no `.grad` is written; modes,
+    attributes, buffers and random numbers are put back.
 
-    No weight and no `.grad` is written; modes, attributes, buffers and random numbers are put back.
-    The same seed gives the same report.
+    Args:
+        model: any encoder-decoder. Of an `unmasked.Transformer` the vocabularies and what is tied
+            are known, and its own step if there is no `forward`.
+        forward: `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for
+            tokens [B, S] and [B, T]; without it `model(source, target)` does. The target is what
+            the decoder reads, so output t may know it up to t.
+        source_vocab, target_vocab: how many words there are.
+        padding: the token that fills short sentences.
+        step: computes the same one token at a time, with the model's cache.
+        tied: pairs of names of parameters that should be one.
+        seed: the same one gives the same report.
+        quiet: prints nothing.
     """
     check_type("model", model, nn.Module)
     pairs, config = listed(tied), None

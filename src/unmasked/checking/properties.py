@@ -15,14 +15,14 @@ from .report import Finding, listed
 
 def runs(probe: Probe) -> Finding:
     """Finite numbers; a word that is forbidden everywhere may have minus infinity."""
-    said = can_be_said(probe.base)
-    broken = ~probe.base.isfinite() & (said | ~said.any())
+    sayable = can_be_said(probe.base)
+    broken = ~probe.base.isfinite() & (sayable | ~sayable.any())
     if broken.any():
         row, position, _ = broken.nonzero()[0].tolist()
         what = f"output[{position}] of sentence {row} is not finite"
         fix = "the softmax of a row that is masked everywhere is NaN: which row hides all its keys?"
         return Finding("runs", "fault", what, fix)
-    numbers = probe.base[..., said]
+    numbers = probe.base[..., sayable]
     off = (numbers.sum(-1) - 1).abs().max()
     if bool((numbers >= 0).all()) and float(off) < 0.05:
         what = "each output adds up to one: these are probabilities, and not their logarithms"

@@ -76,9 +76,9 @@ def captions(translator: Translator, test: str, languages: tuple[str, str], opti
         if size > 1:
             settings["length_penalty"] = penalty
         written = translator.translate(source, **settings, progress=True)
-        found = bleu(written, target)
+        score = bleu(written, target)
         name = "greedy" if size == 1 else f"beam {size}"
         same = name in published and penalty is None and not options.sentences
         known = f", published {published[name]:.2f}" if same else ""
-        print(f"{name:7} BLEU {found}{known}; chrF {chrf(written, target)}")
-    print(f"{test}, {len(pairs):,} sentences; {found.signature}")
+        print(f"{name:7} BLEU {score}{known}; chrF {chrf(written, target)}")
+    print(f"{test}, {len(pairs):,} sentences; {score.signature}")

@@ -131,9 +131,9 @@ def run(
 
 def begin(out: Path, resume: bool) -> str:
     """Makes the folder, refuses to overwrite what is in it, and says where training begins."""
-    found = checkpoints(out / KEPT)
-    if (found and not resume) or ((out / CONFIG).exists() and not found):
-        fix = "--resume goes on; else choose another folder" if found else "choose another folder"
+    kept = checkpoints(out / KEPT)
+    if (kept and not resume) or ((out / CONFIG).exists() and not kept):
+        fix = "--resume goes on; else choose another folder" if kept else "choose another folder"
         raise invalid("--out", "a folder without a training in it", out, fix)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def begin(out: Path, resume: bool) -> str:
         fix = "choose another"
         raise invalid("--out", "a folder", f"{out} ({error.strerror})", fix) from None
     if resume:
-        return f", from {found[-1].name}" if found else ", with nothing to resume"
+        return f", from {kept[-1].name}" if kept else ", with nothing to resume"
     return ""
 
 
@@ -168,17 +168,17 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
         got = "a folder" if path.is_dir() else "no regular file"
         raise invalid(str(path), "a TOML file", got, "check the path")
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        recipe = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise invalid(str(path), "a TOML file", error.strerror, "check the path") from None
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers without end
         raise invalid(str(path), "TOML", error, "mend what is there") from None
-    for name, table in found.items():
+    for name, table in recipe.items():
         if name not in RECIPE or not isinstance(table, dict):
             expected = f"tables among [{'], ['.join(RECIPE)}]"
             got = f"[{name}]" if isinstance(table, dict) else f"{name} = {table!r}"
             raise invalid(str(path), expected, got, "put it under one of these")
-    return found
+    return recipe
 
 
 def assignment(text: str) -> tuple[str, str, Any]:

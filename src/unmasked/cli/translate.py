@@ -52,9 +52,9 @@ def main(words: Sequence[str]) -> None:
 def check_options(options: Any) -> None:
     """Refuses what would have no effect."""
     check_whole("--beam", options.beam)
-    given = [name for name in CHANCE if getattr(options, name) is not None]
-    if given and options.sample is None:
-        name = f"--{given[0].replace('_', '-')}"
+    chance_options = [name for name in CHANCE if getattr(options, name) is not None]
+    if chance_options and options.sample is None:
+        name = f"--{chance_options[0].replace('_', '-')}"
         raise invalid(name, "--sample beside it", "none", "it is for sampling alone")
     if options.sample is not None and options.beam != 1:
         raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")

@@ -39,14 +39,14 @@ Structure = dict[str, tuple[Any, ...]]
 
 def structure(model: nn.Module, ignoring: tuple[str, ...] = ()) -> Structure:
     """Each part by its path: its class, options, weights' kinds and shapes, and whether hooks."""
-    found: Structure = {}
+    parts: Structure = {}
     for path, part in model.named_modules(remove_duplicate=False):
         tensors = {**part._parameters, **part._buffers}
         weights = {name: x is not None and (type(x), x.shape) for name, x in tensors.items()}
         options = {name: value for name, value in vars(part).items() if name not in ignoring
                    and name not in EVERY and (name[0] != "_" or name in CALLED)}  # fmt: skip
-        found[path] = type(part), options, weights, any(getattr(part, name) for name in HOOKS)
-    return found
+        parts[path] = type(part), options, weights, any(getattr(part, name) for name in HOOKS)
+    return parts
 
 
 def is_patched() -> bool:

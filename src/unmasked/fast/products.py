@@ -59,14 +59,14 @@ def packed(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
     for, so it is told the number that comes.
     """
     weight, inputs = weight.contiguous(), weight.shape[1]
-    there = mkl._mkl_reorder_linear_weight(weight, rows)
-    return lambda x: mkl._mkl_linear(x, there, weight, bias, x.numel() // inputs)
+    packed_weight = mkl._mkl_reorder_linear_weight(weight, rows)
+    return lambda x: mkl._mkl_linear(x, packed_weight, weight, bias, x.numel() // inputs)
 
 
 def in_blocks(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
     """In the blocks of oneDNN, which `F.linear` would make anew in each call."""
-    there = onednn._reorder_linear_weight(weight.contiguous(), rows)
-    return lambda x: onednn._linear_pointwise(x, there, bias, "none", [], "")
+    blocked_weight = onednn._reorder_linear_weight(weight.contiguous(), rows)
+    return lambda x: onednn._linear_pointwise(x, blocked_weight, bias, "none", [], "")
 
 
 @cache

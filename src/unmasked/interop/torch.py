@@ -27,8 +27,10 @@ from ..transformer import Transformer
 def to_torch(module: nn.Module) -> Any:
     """The `torch.nn` module that computes the same: a new one, with a copy of the weights.
 
-    Transformer → nn.Transformer (without embeddings and generator, which that class lacks),
-    EncoderLayer, DecoderLayer and MultiHeadAttention → their namesakes. All are batch_first.
+    Args:
+        module: a Transformer, which becomes an nn.Transformer (without embeddings and generator,
+            which that class lacks); or an EncoderLayer, DecoderLayer or MultiHeadAttention, which
+            become their namesakes. All are batch_first.
     """
     check_type("module", module, Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention)
     check_as_configured(module)
@@ -59,8 +61,12 @@ def to_torch(module: nn.Module) -> Any:
 def from_torch(module: nn.Module, config: TransformerConfig | None = None, **options: Any) -> Any:
     """Our counterpart of a `torch.nn` module: a new one, with a copy of the weights.
 
-    For nn.Transformer say what it does not know, `source_vocab=…, target_vocab=…` and other
-    options of TransformerConfig, or give a whole `config`. Embeddings and generator are new.
+    Args:
+        module: an nn.Transformer, TransformerEncoderLayer, TransformerDecoderLayer or
+            MultiheadAttention.
+        config: a whole configuration, of an nn.Transformer only; embeddings and generator are new.
+        options: or what it does not know, `source_vocab=…, target_vocab=…`, and other options of
+            TransformerConfig.
     """
     parts = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention)
     check_type("module", module, nn.Transformer, *parts)
@@ -278,16 +284,16 @@ def transformer_config(
                 "module", f"stacks of PyTorch, {kind.__name__}", type(stack).__name__, one_by_one
             )
     layers = [*module.encoder.layers, *module.decoder.layers]
-    found = [layer_options(layer) for layer in layers]
-    for other in found[1:]:
-        if other != found[0]:
-            raise invalid("module", f"layers that are all alike, {found[0]}", other, one_by_one)
+    settings = [layer_options(layer) for layer in layers]
+    for other in settings[1:]:
+        if other != settings[0]:
+            raise invalid("module", f"layers that are all alike, {settings[0]}", other, one_by_one)
     norms = [part.norm is not None for part in (module.encoder, module.decoder)]
     if norms[0] != norms[1]:
         raise invalid("module", "a final norm on both stacks or on neither", "one", one_by_one)
     for part in (module.encoder, module.decoder):
         _check_norms([*([part.norm] if norms[0] else []), part.layers[0].norm1])
-    found[0] |= {
+    settings[0] |= {
         "n_layers": len(module.encoder.layers),
         "n_decoder_layers": len(module.decoder.layers),
         "final_norm": norms[0],
@@ -297,19 +303,19 @@ def transformer_config(
         if missing:
             fix = "nn.Transformer has no embeddings that would tell their sizes"
             raise invalid(missing[0], "the size of a vocabulary", "nothing", fix)
-        config = TransformerConfig(**{**found[0], **options})
+        config = TransformerConfig(**{**settings[0], **options})
     elif options:
         fix = "put everything into the configuration"
         raise invalid("options", "none beside a config", sorted(options), fix)
     check_type("config", config, TransformerConfig)
-    _check_same(config, TransformerConfig(source_vocab=1, target_vocab=1, **found[0]))
+    _check_same(config, TransformerConfig(source_vocab=1, target_vocab=1, **settings[0]))
     return config
 
 
-def _check_same(config: TransformerConfig, found: TransformerConfig) -> None:
+def _check_same(config: TransformerConfig, of_module: TransformerConfig) -> None:
     """What changes the outputs but not the shapes must agree."""
     for name in _SILENT:
-        ours, theirs = getattr(config, name), getattr(found, name)
+        ours, theirs = getattr(config, name), getattr(of_module, name)
         if ours != theirs:
             raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
 

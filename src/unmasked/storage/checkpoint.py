@@ -74,8 +74,8 @@ def tidy(folder: Path) -> None:
 
 def newest(folder: Path) -> Checkpoint | None:
     """The newest checkpoint of a folder; none if there is none; an error if it is damaged."""
-    found = checkpoints(folder)
-    return read(found[-1]) if found else None
+    whole = checkpoints(folder)
+    return read(whole[-1]) if whole else None
 
 
 def read(path: Path) -> Checkpoint:
@@ -108,8 +108,10 @@ def damaged(path: Path, what: str) -> ValueError:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Those that were finished, oldest first; what has another name is not ours."""
-    found = [path for path in folder.glob("step-*") if NAME.fullmatch(path.name) and path.is_dir()]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+    finished = [
+        path for path in folder.glob("step-*") if NAME.fullmatch(path.name) and path.is_dir()
+    ]
+    return sorted(finished, key=lambda path: int(path.name.removeprefix("step-")))
 
 
 def seal(kept: Mapping[str, Any]) -> str:

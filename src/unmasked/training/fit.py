@@ -18,11 +18,15 @@ def fit(
     *,
     rate: float = 3e-3,
 ) -> list[float]:
-    """Takes one step of Adam for each batch, down the gradient of `loss(model, *batch)`.
+    """Takes one step of Adam for each batch; returns the loss of every step.
 
-    Batches are moved to where the model is. PyTorch's OneCycleLR raises the learning rate to `rate`
-    over the first third of the steps and lets it fall to nearly nothing; meanwhile it lowers and
-    raises Adam's first beta. Returns the loss of every step.
+    Args:
+        model: any module.
+        loss: `loss(model, *batch)` is a scalar, whose gradient is followed.
+        batches: of tensors; all are listed first, then moved to where the model is, one by one.
+        rate: the highest learning rate. PyTorch's OneCycleLR raises it so far over the first third
+            of the steps and lets it fall to nearly nothing; meanwhile it lowers and raises Adam's
+            first beta.
     """
     check_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
     work: list[Any] = list(batches)

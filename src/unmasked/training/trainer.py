@@ -55,11 +55,20 @@ def train(
 ) -> History:
     """Trains the model in place, in as many processes as torchrun has started.
 
-    Before the first step and after `every` so many, what `watch(step, model)` returns is noted
-    beside loss and rate. With a `folder` the training may be killed at any moment: `resume`
-    continues from its last checkpoint and ends with the same weights, to the last bit (on a CPU
-    with as many threads; some sums of a GPU have no fixed order). If the recipe keeps an average of
-    the weights, that is what `watch` sees and what the model holds at the end.
+    Args:
+        model: of this package.
+        corpus: sentence pairs as tokens: `translator.corpus(pairs)`.
+        recipe: rate, steps, precision and all else that decides how it goes.
+        watch: what `watch(step, model)` returns is noted beside loss and rate, before the first
+            step and after `every` so many. It sees the average of the weights, where the recipe
+            keeps one; that is also what the model holds at the end.
+        folder: for checkpoints, each `checkpoint_every` steps: the training may be killed at any
+            moment.
+        resume: continues from the folder's last checkpoint and ends with the same weights, to the
+            last bit (on a CPU with as many threads; some sums of a GPU have no fixed order).
+        device: the best there is, if none is named.
+        progress: a bar.
+        tensorboard_folder: for TensorBoard's files.
     """
     check_type("model", model, Transformer)
     check_type("corpus", corpus, Corpus, StreamedCorpus)
@@ -146,7 +155,7 @@ class Trainer:
         total = self.corpus.labels(numbers, back)
         losses = []
         for part in range(recipe.accumulate):
-            mine = numbers[part * group.count + group.rank :: recipe.accumulate * group.count]
+            mine = share(numbers, part, recipe.accumulate, group)
             last = part == recipe.accumulate - 1
             with nullcontext() if last or group.count == 1 else self.loss.no_sync():
                 losses.append(self.backward(mine, total, back))
@@ -179,12 +188,12 @@ class Trainer:
         if watch is not None and self.group.first:
             self.model.eval()  # whoever watches may look at either
             shown: Any = self.result().eval()
-            seen = watch(self.step, shown) or {}
-            if taken_names := ROW & seen.keys():
+            watched = watch(self.step, shown) or {}
+            if taken_names := ROW & watched.keys():
                 fix = "call it otherwise"
                 expected = f"other names than {', '.join(sorted(ROW))}"
                 raise invalid("watch", expected, min(taken_names), fix)
-            row |= {name: float(value) for name, value in seen.items()}
+            row |= {name: float(value) for name, value in watched.items()}
         if row:
             self.history.add(self.step, row)
         if writer:
@@ -234,13 +243,13 @@ class Trainer:
 
     def begin(self, folder: Path, resume: bool) -> None:
         """Restores the last checkpoint to resume it; else refuses a folder that has one."""
-        found = checkpoint.newest(folder) if resume else None
+        newest = checkpoint.newest(folder) if resume else None
         if not resume and checkpoint.checkpoints(folder):
             fix = "resume it, or choose another folder"
             raise invalid("folder", "one without a training in it", str(folder), fix)
-        if found:
-            self.check_identity(found)
-            self.restore(found)
+        if newest:
+            self.check_identity(newest)
+            self.restore(newest)
         if self.group.first:
             folder.mkdir(parents=True, exist_ok=True)  # refused now, rather than after an hour
             checkpoint.tidy(folder)
@@ -275,6 +284,11 @@ class Trainer:
         self.history, self.began = History(state["history"]), self.began - state["seconds"]
         self.taken = state["taken"]
         self.stream = self.corpus.stream(self.recipe.tokens, self.recipe.seed, self.cursor)
+
+
+def share(numbers: Sequence[Any], part: int, parts: int, group: Processes) -> Sequence[Any]:
+    """This process's sentences in one of the parts of an update: every n-th one of them."""
+    return numbers[part * group.count + group.rank :: parts * group.count]
 
 
 def check_lengths(model: Transformer, corpus: AnyCorpus) -> None:

@@ -1,0 +1,92 @@
+"""How large the house is: lines by part, and words and cells of each page.
+
+Lines are those of Python, JavaScript, CSS and HTML that git knows. A page's words are those of its
+text in view; exercises and folds are counted beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CODE = (".py", ".js", ".css", ".html")
+TEXT = (".md", ".toml", ".yml", ".ipynb", ".txt", ".cff", ".in", ".sh")
+PARTS = ("src/unmasked", "src/unmasked_book", "tests", "benchmarks", "tools", "book/_ext")
+FOLDED = {"hide-input", "hide-cell"}
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
+    return [name for name in listed.stdout.decode().split("\0") if (ROOT / name).is_file()]
+
+
+def lines_of(name: str) -> int:
+    return (ROOT / name).read_bytes().count(b"\n")
+
+
+def lines() -> str:
+    """A row for each part: its code, and its other text."""
+    counts: dict[str, Counter[str]] = {part: Counter() for part in (*PARTS, "elsewhere")}
+    for name in tracked():
+        suffix = Path(name).suffix
+        kind = suffix[1:] if suffix in CODE else "text" if suffix in TEXT else None
+        part = next((part for part in PARTS if name.startswith(f"{part}/")), "elsewhere")
+        if kind:
+            counts[part][kind] += lines_of(name)
+    kinds = [suffix[1:] for suffix in CODE]
+    counts["together"] = sum(counts.values(), Counter())
+    rows = [["lines", *kinds, "code", "text beside"]]
+    for part, found in counts.items():
+        code = sum(found[kind] for kind in kinds)
+        rows.append([part, *(f"{found[kind]:,}" for kind in kinds), f"{code:,}",
+                     f"{found['text']:,}"])  # fmt: skip
+    return table(rows)
+
+
+def pages() -> str:
+    """A row for each page: words in view, in exercises and in folds; cells in view and hidden."""
+    rows = [["page", "words", "in exercises", "in folds", "cells", "hidden"]]
+    for path in sorted((ROOT / "book").rglob("*.ipynb")):
+        words, cells, exercises = Counter[str](), Counter[str](), False
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source, tags = "".join(cell["source"]), set(cell["metadata"].get("tags", ()))
+            if cell["cell_type"] == "code":
+                cells["hidden" if tags & FOLDED else "shown"] += 1
+                continue
+            if heading := re.match(r"##? (.*)", source):
+                exercises = "exercise" in heading[1].lower()
+            for part, folded in parts_of(source):
+                where = "folds" if folded else "exercises" if exercises else "view"
+                words[where] += len(part.split())
+        rows.append([path.stem, *(f"{words[k]:,}" for k in ("view", "exercises", "folds")),
+                     f"{cells['shown']}", f"{cells['hidden']}"])  # fmt: skip
+    for path in sorted((ROOT / "book").glob("*.md")):
+        rows.append([path.name, f"{len(path.read_text(encoding='utf-8').split()):,}", *[""] * 4])
+    return table(rows)
+
+
+def parts_of(source: str) -> list[tuple[str, bool]]:
+    """Text without its markup, and whether it is folded."""
+    pieces = re.split(r"(<details.*?</details>)", source, flags=re.DOTALL)
+    return [(re.sub(r"<[^>]+>", " ", piece), piece.startswith("<details")) for piece in pieces]
+
+
+def table(rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            [
+                row[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
+            ]
+        )
+        for row in rows
+    )
+
+
+if __name__ == "__main__":
+    print(lines(), pages(), sep="\n\n")
