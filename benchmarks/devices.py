@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
 
@@ -23,7 +25,6 @@ from torch.nn import functional as F
 from command import command
 from device_report import table
 from device_sizes import SIZES, Kind
-from scaling import high_water
 from unmasked import Transformer, TransformerConfig, attention
 from unmasked import kernels as fused
 from unmasked.machine import machine
@@ -37,6 +38,15 @@ from unmasked_book.machines import (
     training_step,
 )
 from unmasked_book.records import record
+
+
+def high_water() -> float:
+    """The most memory that this process ever held, in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would begin with the parent's mark
+        return float(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def written_down(

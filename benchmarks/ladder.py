@@ -140,7 +140,7 @@ class Ladder:
         if (scores := folder / "scores.json").exists():
             return dict(json.loads(scores.read_text("utf-8")))
         options = self.settings(run.rung) | {"training.rate": run.rate, "training.seed": run.seed}
-        train_once(folder, PRESET, options)
+        train_once(folder, options)
         translator = Translator.load(folder)
         source, target = validation()
         written = translator.translate(source)
@@ -163,11 +163,11 @@ class Ladder:
         return round(paired_bootstrap(other["written"], self.found[run]["written"], target).p, 4)
 
 
-def train_once(folder: Path, preset: str, options: dict[str, Any], *more: str) -> None:
+def train_once(folder: Path, options: dict[str, Any]) -> None:
     """Trains with one thread, unless the folder has the model already; what was begun goes on."""
     if (folder / CONFIG).exists():
         return
-    words = ["train", "--preset", preset, "--out", str(folder), "--quiet", "--resume", *more]
+    words = ["train", "--preset", PRESET, "--out", str(folder), "--quiet", "--resume"]
     for key, value in options.items():
         words += ["--set", f"{key}={value}"]
     say(f"training {folder.name}: " + ", ".join(f"{key}={value}" for key, value in options.items()))

@@ -17,13 +17,10 @@ import transformers
 
 from command import command
 from report import plot, seconds, table
-from scaling import in_another_process
 from timing import interleaved
 from unmasked.machine import machine
 from unmasked_book.records import record
 from works import WORKS, Work
-
-SCALING = "attention"
 
 
 def main() -> None:
@@ -35,10 +32,6 @@ def main() -> None:
     for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
         say(f"[{number}/{len(chosen)}] {work.title}")
         result["works"].append(run(work, options))
-    if wanted(SCALING, options):
-        say("attention as n grows, fused and explicit")
-        threads = str(options.threads)
-        result["scaling"] = in_another_process(options.device, "--threads", threads)
     print(table(result))
     if options.record:
         path = record(options.record, result)
@@ -92,7 +85,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def arguments() -> argparse.Namespace:
-    names = [*(work.name for work in WORKS), SCALING]
+    names = [work.name for work in WORKS]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -165,16 +165,14 @@ def beam(size: Size, device: str) -> dict[str, Run]:
     return contestants
 
 
-def beside_c(
-    size: Size, rows: int, device: str, *, width: int = 1, new: int = NEW_TOKENS
-) -> dict[str, Run]:
+def beside_c(size: Size, rows: int, device: str, *, width: int) -> dict[str, Run]:
     """Ours and the same weights in C++: both write the same tokens, but for a tie in rounding."""
     source = ragged(rows, 24, device=device)
     ours = Ours(size, norm="pre").to(device).eval()
     theirs = CTranslate2(ours.model)
     contestants: dict[str, Callable[[], Any]] = {
-        "unmasked": lambda: found(ours, source, width, new),
-        "CTranslate2": lambda: found(theirs, source, width, new),
+        "unmasked": lambda: found(ours, source, width),
+        "CTranslate2": lambda: found(theirs, source, width),
     }
     tokens, others = (run() for run in contestants.values())
     mine = [[str(token) for token in row if token] for row in tokens.flatten(1).tolist()]
@@ -183,14 +181,10 @@ def beside_c(
     return dict(contestants)
 
 
-def module_by_module(run: Run) -> Any:
-    """The search as it is for any model: every step calls the decoder's own modules."""
-    with mock.patch.object(search, "is_plain", return_value=False):
-        return run()
-
-
-def found(model: Any, source: Tensor, width: int, new: int) -> Any:
-    return model.greedy(source, new) if width == 1 else model.beam(source, width, new)
+def found(model: Any, source: Tensor, width: int) -> Any:
+    if width == 1:
+        return model.greedy(source, NEW_TOKENS)
+    return model.beam(source, width, NEW_TOKENS)
 
 
 def in_c(name: str, size: Size, rows: int, width: int, goal: float, rounds: int) -> Work:

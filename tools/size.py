@@ -6,6 +6,7 @@ text in view; exercises and folds are counted beside them.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -88,5 +89,13 @@ def table(rows: list[list[str]]) -> str:
     )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
     print(lines(), pages(), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -104,12 +104,6 @@ def attainable(intensity: float, peak: float, bandwidth: float) -> float:
     return min(peak, intensity * bandwidth)
 
 
-def training_bytes(parameters: int, processes: int = 1, *, sharded: bool = False) -> dict[str, int]:
-    """What each process holds between two steps with Adam, in float32; sharded, only its part."""
-    held = -(-parameters // processes) if sharded else parameters
-    return {"weights": FLOAT32 * held, "gradients": FLOAT32 * held, "Adam": 2 * FLOAT32 * held}
-
-
 def kept_numbers(
     config: TransformerConfig, source: int, target: int, rows: int = 1
 ) -> dict[str, int]:
@@ -309,22 +303,18 @@ def decoding_step(
     device: torch.device,
     *,
     dtype: torch.dtype = torch.float32,
-    compiled: bool = False,
 ) -> Callable[[], Tensor]:
-    """The first step of greedy search with a new model, for so many sentences of eight words; by
-    torch.compile, if wanted.
-    """
+    """The first step of greedy search with a new model, for so many sentences of eight words."""
     source, begin, parents = begun(config, rows, device)
     with torch.inference_mode():
         steps = FastSteps(Transformer(config).to(device, dtype).eval(), source, 1, 64)
-    step: Callable[..., Tensor] = torch.compile(steps.step) if compiled else steps.step
 
     @torch.inference_mode()
     def run() -> Tensor:
         steps.time = 0  # each time as if it were the first
         for layer in steps.layers:
             layer.past.length = 0
-        return step(begin, parents)
+        return steps.step(begin, parents)
 
     return run
 

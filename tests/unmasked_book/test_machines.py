@@ -42,7 +42,6 @@ from unmasked_book.machines import (
     speeds,
     synchronise,
     timed,
-    training_bytes,
     training_operations,
     training_step,
     where,
@@ -127,12 +126,6 @@ def test_a_product_by_hand():
 def test_the_lower_of_the_two_limits_holds():
     assert attainable(0.5, peak=100, bandwidth=20) == 10
     assert attainable(50, peak=100, bandwidth=20) == 100
-
-
-def test_what_training_holds():
-    assert training_bytes(10) == {"weights": 40, "gradients": 40, "Adam": 80}
-    assert training_bytes(10, 4) == training_bytes(10)
-    assert training_bytes(10, 4, sharded=True) == training_bytes(3)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
