@@ -24,7 +24,6 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor
@@ -38,7 +37,6 @@ from peers import Marian, Ours, Size, Torch, transformers_here
 from timing import Run, interleaved
 from unmasked import Transformer, TransformerConfig
 from unmasked.attention import MultiHeadAttention, attention
-from unmasked.fast import chunked_loss
 from unmasked.interop import to_torch, torch_masks
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
@@ -238,11 +236,8 @@ class Parts:
         makers: dict[str, tuple[type, dict[str, Any]]] = {
             "unmasked": (Ours, {}),
             "unmasked, packed": (Ours, {"packed": True}),
-            "unmasked, packed, loss in parts as on a CPU": (Ours, {"packed": True}),
             "nn.Transformer": (Torch, {}),
         }
-        if rows != 800 or compiled:
-            del makers["unmasked, packed, loss in parts as on a CPU"]
         contestants, found = dict[str, Run](), dict[str, Row]()
         with precision(name) as dtype:
             for who, (make, options) in makers.items():
@@ -252,8 +247,6 @@ class Parts:
                     before = allocated()
                     model = make(SIZES[size]).to(HERE)
                     run = step_of(model, (source, target), dtype, compiled, options)
-                    if "parts" in who:
-                        run = functools.partial(in_small_parts, run)
                     run()
                     if not compiled and not options:  # the counter's hooks keep it from packing
                         with FlopCounterMode(display=False) as counter:
@@ -464,11 +457,6 @@ def step_of(
     return step
 
 
-def in_small_parts(run: Callable[[], None]) -> None:
-    with mock.patch.dict(chunked_loss.PARTS, {HERE.type: chunked_loss.PARTS["cpu"]}):
-        run()
-
-
 def best_of_beam(model: Transformer, source: Tensor) -> Tensor:
     return beam(model, source, 5).tokens[:, 0]
 
@@ -507,26 +495,21 @@ def main() -> None:
     about = {**machine(HERE.type), "command": command(__file__)}
     result: dict[str, Any] = {"machine": about, "parts": {}}
 
-    def late() -> bool:
-        return time.perf_counter() - began > options.seconds
-
     for name in options.only or NAMES:
         rows: list[Row] = []
         result["parts"][name] = {"rows": rows, "whole": False}
-        part = parts_of(parts, name)
         try:
-            for row in part:
+            for row in getattr(parts, name)():
                 rows.append(row)
                 say(f"{time.perf_counter() - began:6.0f} s  {name}: {shown(row)}")
                 write(options.out / "gpu.json", result)
-                if late():
+                if time.perf_counter() - began > options.seconds:
                     break
             else:
                 result["parts"][name]["whole"] = True
         except Exception:  # the other parts may be right; what went wrong is kept
             result["parts"][name]["error"] = traceback.format_exc()
             say(traceback.format_exc())
-        del part
         write(options.out / "gpu.json", result)
     wrong = [name for name, part in result["parts"].items() if "error" in part]
     wrong += [row["what"] for row in result["parts"].get("equality", {"rows": []})["rows"]
@@ -536,11 +519,6 @@ def main() -> None:
 
 
 NAMES = ("equality", "training", "searches", "attention", "quality", "notebooks", "compiled")
-
-
-def parts_of(parts: Parts, name: str) -> Iterator[Row]:
-    rows: Iterator[Row] = getattr(parts, name)()
-    return rows
 
 
 def shown(row: Row) -> str:

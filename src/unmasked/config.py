@@ -1,4 +1,4 @@
-"""Every choice that makes a model, in one frozen dataclass; and the three special tokens."""
+"""Every choice that makes a model, in one frozen dataclass."""
 
 from __future__ import annotations
 

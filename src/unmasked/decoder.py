@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -39,17 +39,12 @@ class DecoderLayer(nn.Module):
         state: LayerState | None = None,
         maps: AttentionMaps | None = None,
     ) -> Tensor:
-        back: dict[str, Any] = {"mask": mask}  # self-attention looks back at what is written
-        across: dict[str, Any] = {
-            "key": memory,
-            "mask": memory_mask,
-        }  # cross-attention at the encoder's memory
-        if state is not None:
-            back["cache"], across["cache"] = state.past, state.memory
-        if maps is not None:
-            back["maps"], across["maps"] = maps.decoder, maps.cross
-        x = self.self_residual(x, self.self_attention, **back)
-        x = self.cross_residual(x, self.cross_attention, **across)
+        past, read = (None, None) if state is None else state
+        own, across = (None, None) if maps is None else (maps.decoder, maps.cross)
+        x = self.self_residual(x, self.self_attention, mask=mask, cache=past, maps=own)
+        x = self.cross_residual(
+            x, self.cross_attention, key=memory, mask=memory_mask, cache=read, maps=across
+        )
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -84,9 +79,9 @@ class Decoder(nn.Module):
         check_mask("mask", mask, (batch, self.config.n_heads, length, before + length))
         memory_scores = (batch, self.config.n_heads, length, memory.shape[1])
         check_mask("memory_mask", memory_mask, memory_scores)
-        pasts = [None] * len(self.layers) if state is None else state.layers
-        for layer, past in zip(self.layers, pasts, strict=True):
-            x = layer(x, memory, mask=mask, memory_mask=memory_mask, state=past, maps=maps)
+        states = [None] * len(self.layers) if state is None else state.layers
+        for layer, layer_state in zip(self.layers, states, strict=True):
+            x = layer(x, memory, mask=mask, memory_mask=memory_mask, state=layer_state, maps=maps)
         return x if self.norm is None else self.norm(x)
 
 
@@ -113,7 +108,7 @@ class DecoderState:
         self.length += real.shape[-1]
         return self.real
 
-    def check(self, n_layers: int, batch: int, memory: int) -> int:
+    def check(self, n_layers: int, batch: int, memory_length: int) -> int:
         """That it is of this decoder and of these sentences; how many tokens its layers hold."""
         if len(self.layers) != n_layers:
             fix = "begin with this model's start()"
@@ -124,8 +119,8 @@ class DecoderState:
         past = 0
         for layer in self.layers:
             past = max(past, layer.past.check(batch, "state"))
-            if layer.memory.check(batch, "state") not in (0, memory):
-                expected = f"a memory of {memory} positions"
+            if layer.memory.check(batch, "state") not in (0, memory_length):
+                expected = f"a memory of {memory_length} positions"
                 raise invalid("state", expected, f"one of {layer.memory.length}", fix)
         return past
 

@@ -1,6 +1,6 @@
 """Errors that say what to do: a wrong argument is a ValueError of one shape, made here.
 
-A public function asks in its first lines. Under torch.compile no value is looked at.
+A public function asks in its first lines. Under torch.compile no token is looked at.
 """
 
 from __future__ import annotations

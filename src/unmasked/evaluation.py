@@ -163,7 +163,7 @@ def metrics() -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     except ImportError:
-        fix = 'install it with pip install "unmasked[text]"'
+        fix = "install it with pip install sacrebleu pooch"
         raise invalid("scores", "the package sacrebleu", "none", fix) from None
     return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
 

@@ -1,4 +1,4 @@
-"""What every model computes with, in a form that is quick: dropout, and fused attention."""
+"""What every model computes with: quick dropout, fused attention, rows of a batch."""
 
 from __future__ import annotations
 
@@ -75,3 +75,11 @@ def slow_backward(query: Tensor, key: Tensor) -> bool:
     """On a CPU the kernel's backward for short rows of bfloat16 takes six times float32's."""
     halves = query.dtype == torch.bfloat16 and query.device.type == "cpu"
     return halves and query.requires_grad and key.shape[-2] <= 256
+
+
+# --- Rows -------------------------------------------------------------------------------------
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
+    return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))

@@ -16,7 +16,8 @@ from torch.nn.utils.rnn import pad_sequence
 from .attention import AttentionMaps
 from .errors import check_number, check_seed, check_tokens, check_whole, invalid
 from .fast.guard import is_plain
-from .fast.steps import FastSteps, take
+from .fast.steps import FastSteps
+from .kernels import take
 from .masks import padding_mask
 from .tokens import BOS, EOS, PADDING
 from .transformer import Transformer, check_called, check_reach, evaluating
@@ -48,7 +49,7 @@ def greedy(
     """
     check_search(model, source, max_new_tokens, bos, eos)
 
-    def likeliest(logits: Tensor, _rows: list[int], _time: int) -> Tensor:
+    def likeliest(logits: Tensor, _rows: list[int]) -> Tensor:
         return likeliest_of(logits)
 
     return one_by_one(
@@ -93,7 +94,7 @@ def sample(
     check_chance(temperature, top_k, top_p, seed)
     drawn_by = generator_of(seed)
 
-    def by_chance(logits: Tensor, rows: list[int], _time: int) -> Tensor:
+    def by_chance(logits: Tensor, rows: list[int]) -> Tensor:
         chances = torch.rand(len(source), generator=drawn_by)[rows]
         return draw(logits / temperature, chances[:, None].to(logits.device), top_k, top_p)
 
@@ -214,14 +215,14 @@ def one_by_one(
     model: Transformer,
     source: Tensor,
     limits: Tensor,
-    choose: Callable[[Tensor, list[int], int], Tensor],
+    choose: Callable[[Tensor, list[int]], Tensor],
     *,
     bos: int,
     eos: int,
     use_cache: bool,
     drop_finished: bool = True,
 ) -> Tensor:
-    """One translation of each sentence: `choose` takes logits [B, 1, V], which rows and time."""
+    """One translation of each sentence: `choose` takes logits [B, 1, V], and of which rows."""
     last = limits.tolist()
     rows = list(range(len(source)))  # the sentences still in the batch
     written: list[list[int]] = [[] for _ in rows]
@@ -236,7 +237,7 @@ def one_by_one(
                 tokens, parents = tokens[kept], parents[kept]
                 rows = [row for row, goes in zip(rows, going, strict=True) if goes]
                 going = [True] * len(rows)
-            tokens = choose(steps.step(tokens, parents), rows, time)
+            tokens = choose(steps.step(tokens, parents), rows)
             time += 1
             for place, (row, token) in enumerate(zip(rows, tokens[:, 0].tolist(), strict=True)):
                 if going[place]:

@@ -150,8 +150,8 @@ class Translator:
         order = sorted(full, key=lambda number: -len(sources[number]))
         rows = [number for number in order for _ in range(each)]
         written: list[list[str]] = [[] for _ in sources]
-        hidden = {} if progress and sys.stderr.isatty() else {"disable": True}
-        with tqdm(total=len(rows), desc="translating", unit="sentence", **hidden) as bar:
+        bar_options = {} if progress and sys.stderr.isatty() else {"disable": True}
+        with tqdm(total=len(rows), desc="translating", unit="sentence", **bar_options) as bar:
             while rows:
                 room = BUDGET // (len(sources[rows[0]]) * max(1, width // 4))
                 most = min(max(batch_size // each, 1) * each, max(room, 1))

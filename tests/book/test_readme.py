@@ -16,19 +16,13 @@ CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 TEXT = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("code", "shown"),
-    [
-        (CODE[0], CODE[0].splitlines()[-1].removeprefix("# ") + "\n"),
-        (CODE[1], ""),
-        (CODE[2], TEXT[0]),
-    ],
-    ids=["translate", "plain", "check"],
-)
-def test_what_is_shown_is_printed(code, shown):
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(code, {"__name__": "readme"})
-    assert out.getvalue() == shown
+def test_what_is_shown_is_printed():
+    """A block ends with what it prints, unless a text follows that is it."""
+    names = {"__name__": "readme"}
+    for code, printed in zip(CODE, ["", "", TEXT[0]], strict=True):
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(code, names)
+        assert out.getvalue() == (printed or code.splitlines()[-1].removeprefix("# ") + "\n")
 
 
 def test_the_floors_are_those_of_the_package():

@@ -129,6 +129,12 @@ def test_an_embedding_with_a_largest_norm_is_searched_with_that_norm(side):
     assert not is_plain(limited())
 
 
+def test_an_option_that_is_a_tensor_is_searched_as_it_is():
+    model = changed(lambda m: setattr(m.source_embedding, "scale", torch.full((16,), 4.0)))
+    assert not is_plain(model)
+    assert torch.equal(greedy(model, SOURCE, 4), greedy(model, SOURCE, 4, use_cache=False))
+
+
 def test_fast_steps_are_finite_in_float16_where_the_core_is():
     model = small_model().half()
     for part in model.modules():

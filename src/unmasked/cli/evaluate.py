@@ -34,6 +34,8 @@ def main(words: Sequence[str]) -> None:
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_whole(f"--{name}", getattr(options, name), 1)
+    if options.length_penalty is not None and options.beam == 1:
+        raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)

@@ -46,13 +46,13 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def chosen_device(name: str | None) -> torch.device:
     best = device()
     counts = {"cpu": 1}
-    if best.type != "cpu":  # a build for GPUs may fail to count where counts is none
+    if best.type != "cpu":  # a build for GPUs may fail to count where there is none
         counts = {best.type: torch.accelerator.device_count(), **counts}
     try:
         chosen = torch.device(name) if name is not None else best
     except RuntimeError:  # no device is called that
         chosen = None
     if chosen is None or (chosen.index or 0) >= counts.get(chosen.type, 0):
-        fix = "leave it out to take the best counts is"
+        fix = "leave it out to take the best there is"
         raise invalid("--device", " or ".join(counts), repr(name), fix)
     return chosen

@@ -56,6 +56,8 @@ def check_options(options: Any) -> None:
     if chance_options and options.sample is None:
         name = f"--{chance_options[0].replace('_', '-')}"
         raise invalid(name, "--sample beside it", "none", "it is for sampling alone")
+    if options.sample is not None:
+        check_whole("--sample", options.sample)
     if options.sample is not None and options.beam != 1:
         raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
     if options.length_penalty is not None and options.beam == 1:

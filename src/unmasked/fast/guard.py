@@ -43,8 +43,9 @@ def structure(model: nn.Module, ignoring: tuple[str, ...] = ()) -> Structure:
     for path, part in model.named_modules(remove_duplicate=False):
         tensors = {**part._parameters, **part._buffers}
         weights = {name: x is not None and (type(x), x.shape) for name, x in tensors.items()}
-        options = {name: value for name, value in vars(part).items() if name not in ignoring
-                   and name not in EVERY and (name[0] != "_" or name in CALLED)}  # fmt: skip
+        options = {name: type(value) if hasattr(value, "__array__") else value
+                   for name, value in vars(part).items() if name not in (*EVERY, *ignoring)
+                   and (name[0] != "_" or name in CALLED)}  # fmt: skip
         parts[path] = type(part), options, weights, any(getattr(part, name) for name in HOOKS)
     return parts
 

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from ..attention import MultiHeadAttention, scaled_scores
 from ..decoder import DecoderLayer
 from ..encoder import Residual
+from ..kernels import take
 from ..tokens import PADDING
 from ..transformer import Transformer
 from .packed import Layout, packed_encode
@@ -34,7 +35,7 @@ class FastSteps:
         self.rows, self.width, self.time = len(source) * width, width, 0
         self.own = torch.eye(width, dtype=torch.bool, device=source.device)
         self.ancestors = source.new_zeros(len(source), width, 0, dtype=torch.bool)
-        real = source != PADDING
+        real = source != PADDING  # as `padding_mask` says; that nothing looks ahead needs no mask
         layout, rows = Layout(real), self.rows
         memory = packed_encode(model, source, layout)
         mask = None if layout.full else added(real[:, None, None], memory.dtype)
@@ -279,8 +280,3 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Te
 def added(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """To be added to the scores: what the kernel would make of the mask in each call."""
     return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -torch.inf)
-
-
-def take(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
-    return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))

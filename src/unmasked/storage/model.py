@@ -84,7 +84,7 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
         if subwords:
             files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
         described["sums"] = {file.name: digest(file) for file in files}
-        text = json.dumps(described, indent=1, ensure_ascii=False, default=plain)
+        text = json.dumps(described, indent=1, ensure_ascii=False, default=as_json)
         before = files_of(path)
         write_text(path, CONFIG, text)
     except (OSError, SafetensorError) as error:
@@ -106,7 +106,7 @@ def check_kept(model: Transformer) -> None:
         raise invalid("model", "what its configuration makes, without hooks", got, fix)
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """NumPy's numbers as Python's, and whatever else as its text."""
     return value.item() if hasattr(value, "item") else str(value)
 

@@ -165,6 +165,6 @@ def import_pooch() -> Any:
             warnings.filterwarnings("ignore", "IProgress not found")
             import pooch
     except ImportError:
-        fix = f'install it with pip install "unmasked[text]", or {OWN_FOLDER}'
+        fix = f"install it with pip install sacrebleu pooch, or {OWN_FOLDER}"
         raise invalid("multi30k", "the package pooch, for the download", "none", fix) from None
     return pooch

@@ -20,7 +20,7 @@ class Data(NamedTuple):
 
 
 def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
-    """German to English, with a vocabulary pairs of the training sentences."""
+    """German to English, with a vocabulary made of the training sentences."""
     pairs = [(pair.german, pair.english) for pair in sentence_pairs(count, seed=seed)]
     return Data(pairs, Words.of(german for german, _ in pairs), Words.of(text for _, text in pairs))
 

@@ -91,6 +91,6 @@ def tensorboard(folder: Path | str | None, step: int = 0) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        fix = 'install it with pip install "unmasked[tensorboard]", or leave the option out'
+        fix = "install it with pip install tensorboard, or leave the option out"
         raise invalid("tensorboard", "the package tensorboard", "none", fix) from None
     return SummaryWriter(folder, purge_step=step + 1)

@@ -189,10 +189,10 @@ class Trainer:
             self.model.eval()  # whoever watches may look at either
             shown: Any = self.result().eval()
             watched = watch(self.step, shown) or {}
-            if taken_names := ROW & watched.keys():
+            if own_names := ROW & watched.keys():
                 fix = "call it otherwise"
                 expected = f"other names than {', '.join(sorted(ROW))}"
-                raise invalid("watch", expected, min(taken_names), fix)
+                raise invalid("watch", expected, min(own_names), fix)
             row |= {name: float(value) for name, value in watched.items()}
         if row:
             self.history.add(self.step, row)

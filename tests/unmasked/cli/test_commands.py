@@ -555,7 +555,7 @@ FOLDER = "expected a folder with config.json and the weights that it names, got 
          "beam_size: expected at most the target vocabulary's "),
         (["translate", "--model", "{run}", "--beam=2", "--length-penalty", "nan", "{word}"],
          "length_penalty: expected a number from 0 to 10, got nan"),
-        (["translate", "--model", "{run}", "--sample=0", "{word}"], "n_samples: expected a whole"),
+        (["translate", "--model", "{run}", "--sample=0", "{word}"], "--sample: expected a whole"),
         (["translate", "--model", "{run}", "--sample=2", "--top-p=2", "{word}"],
          "top_p: expected a number from 1e-09 to 1, got 2.0"),
         (["translate", "--model", "{run}", "--sample=2", "--beam=4", "{word}"],
