@@ -34,6 +34,7 @@ METHODS = [(kind, name, method) for kind in KINDS for name in vars(kind).keys() 
            if isfunction(method := getattr(kind, name))]  # fmt: skip
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 EVERY = ("training", "config")  # what is no option of one kind of module
+DROPOUT = ("p", "dropout")
 Structure = dict[str, tuple[Any, ...]]
 
 
@@ -57,9 +58,9 @@ def is_patched() -> bool:
     return any(getattr(kind, name, None) is not method for kind, name, method in METHODS)
 
 
-def changes(module: nn.Module, twin: nn.Module) -> list[str]:
-    """The paths of the parts that are not as in a twin that was just made."""
-    mine, fresh = structure(module), structure(twin)
+def changes(module: nn.Module, fresh: Structure, ignoring: tuple[str, ...] = ()) -> list[str]:
+    """The paths of the parts that are not as in a fresh module's structure."""
+    mine = structure(module, ignoring)
     paths = [path for path in mine | fresh if mine.get(path) != fresh.get(path)]
     patched = ["class, patched or listened to"] if is_patched() else []
     return patched + [path or type(module).__name__ for path in paths]
@@ -67,8 +68,9 @@ def changes(module: nn.Module, twin: nn.Module) -> list[str]:
 
 @lru_cache(maxsize=16)
 def expected(config: TransformerConfig) -> Structure:
+    """What a configuration makes; its probabilities of dropout do not count."""
     with torch.device("meta"):
-        return structure(Transformer(config), ("p", "dropout"))
+        return structure(Transformer(config), DROPOUT)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
@@ -77,12 +79,8 @@ def is_plain(model: nn.Module) -> bool:
 
     Probabilities of dropout may be others than in the configuration.
     """
-    if is_patched():
-        return False
     if type(model) is nn.Linear:
         twin = nn.Linear(model.in_features, model.out_features, model.bias is not None, "meta")
-        return structure(model) == structure(twin)
+        return not changes(model, structure(twin))
     config = getattr(model, "config", None)
-    if type(model) is not Transformer or type(config) is not TransformerConfig:
-        return False
-    return structure(model, ("p", "dropout")) == expected(config)
+    return type(config) is TransformerConfig and not changes(model, expected(config), DROPOUT)

@@ -18,7 +18,7 @@ from ..config import LayerConfig, TransformerConfig
 from ..decoder import Decoder, DecoderLayer
 from ..encoder import Encoder, EncoderLayer
 from ..errors import check_type, invalid
-from ..fast.guard import changes
+from ..fast.guard import changes, structure
 from ..masks import causal_mask
 from ..tokens import PADDING
 from ..transformer import Transformer
@@ -109,7 +109,7 @@ def check_as_configured(module: Any) -> None:
             twin.dropout = module.dropout  # type: ignore[assignment]
         else:
             twin = kind_of(module)(module.config)
-    paths = changes(module, twin)
+    paths = changes(module, structure(twin))
     if isinstance(module, Transformer):  # embeddings and generator stay here
         ours = ("source_embedding", "target_embedding", "generator")
         paths = [path for path in paths if not path.startswith(ours)]

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..config import TransformerConfig
 from ..errors import check_choice, check_type, invalid, printable
-from ..fast.guard import changes, is_plain
+from ..fast.guard import DROPOUT, changes, expected
 from ..tokens import Subwords, Vocabulary, Words
 from ..transformer import Transformer
 from .files import (
@@ -100,10 +100,10 @@ def check_kept(model: Transformer) -> None:
         fix = "move it from the meta device with to_empty, and give it weights"
         raise invalid("model", "parameters that have numbers", "some without", fix)
     check_sizes(model.config, shapes_in(tensors_of(model)))
-    if not is_plain(model):
+    if paths := changes(model, expected(model.config), DROPOUT):
         fix = "change the configuration, or keep model.state_dict() by torch.save"
-        got = f"another {changes(model, Transformer(model.config))[0]}"
-        raise invalid("model", "what its configuration makes, without hooks", got, fix)
+        expects = "what its configuration makes, without hooks"
+        raise invalid("model", expects, f"another {paths[0]}", fix)
 
 
 def as_json(value: Any) -> Any:
@@ -185,16 +185,17 @@ def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
     if kept["format"] != FORMAT:
         raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
     files: dict[str, Path] = {}
-    for name, expected in kept["sums"].items():
+    shapes: dict[str, dict[str, list[int]]] = {}
+    for name, total in kept["sums"].items():
         if not OURS.fullmatch(name):
             raise ValueError(f"a file {name!r}, which is none of a model's")
         if name.endswith(".safetensors") and (folder / name).exists():
-            shapes_of(regular(folder / name))  # refused if it is longer than its head says
-        if digest(regular(folder / name)) != expected:
+            shapes[".safetensors"] = shapes_of(regular(folder / name))  # as long as its head says
+        if digest(regular(folder / name)) != total:
             raise ValueError(f"a {name} that {CONFIG} does not belong to")
         files[Path(name).suffix] = folder / name
     config = TransformerConfig(**kept["model"])
-    check_sizes(config, shapes_of(files[".safetensors"]))
+    check_sizes(config, shapes[".safetensors"])
     tensors = read_tensors(files[".safetensors"])
     if strange := {x.dtype for x in tensors.values()}.difference(DTYPES):
         raise ValueError(f"weights of the type {min(map(str, strange))}")
