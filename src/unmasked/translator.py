@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from .errors import check_seed, check_text, check_type, check_whole, invalid
-from .search import beam, generator_of, greedy, sample
+from .errors import check_text, check_type, check_whole, invalid
+from .search import beam, check_chance, generator_of, greedy, sample
 from .storage.files import check_finite, set_tensors, tensors_of
 from .storage.model import Kept, check_kept, read, write
 from .text.corpus import Corpus
@@ -110,21 +110,20 @@ class Translator:
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float = 1.0,
-        seed: int | None = None,
+        seed: int | torch.Generator | None = None,
         max_new_tokens: int | None = None,
         batch_size: int = 128,
         progress: bool = False,
     ) -> list[list[str]]:
         """Translations by chance, `n_samples` of each sentence; an empty sentence has none.
 
-        With a seed they are the same each time. See `search.sample` for the other options.
+        With a seed they are the same each time. See `search.sample` for the options.
         """
         check_whole("n_samples", n_samples)
         if isinstance(sentences, str):
             fix = "put it in a list, even if it is alone"
             raise invalid("sentences", "a list of sentences", "a single text", fix)
-        if seed is not None:
-            check_seed(seed)
+        check_chance(temperature, top_k, top_p, seed)
         generator = generator_of(seed)  # one for all batches
         options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
 
@@ -152,20 +151,21 @@ class Translator:
         written: list[list[str]] = [[] for _ in sources]
         bar_options = {} if progress and sys.stderr.isatty() else {"disable": True}
         with tqdm(total=len(rows), desc="translating", unit="sentence", **bar_options) as bar:
-            while rows:
-                room = BUDGET // (len(sources[rows[0]]) * max(1, width // 4))
+            start = 0
+            while start < len(rows):
+                room = BUDGET // (len(sources[rows[start]]) * max(1, width // 4))
                 most = min(max(batch_size // each, 1) * each, max(room, 1))
-                numbers, rows = rows[:most], rows[most:]
+                numbers = rows[start : start + most]
                 rows_written = search(pad([sources[number] for number in numbers]).to(self.device))
                 for number, tokens in zip(numbers, rows_written.tolist(), strict=True):
                     written[number].append(self.target.decode(tokens))
                 bar.update(len(numbers))
+                start += most
         return written
 
     def numbered(self, number: int, sentence: str) -> list[int]:
         """Its words' tokens; an error says which sentence it is."""
         name, most = f"sentence {number + 1}", self.model.config.max_len
-        check_text(name, sentence)
         try:
             tokens = self.read(sentence)
         except ValueError as error:

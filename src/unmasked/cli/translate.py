@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import check_whole, invalid, written_out
+from ..errors import check_seed, check_whole, invalid, written_out
+from ..search import generator_of
 from ..translator import Translator, load
 from .options import MODEL, PENALTY, add_device, chosen_device, command
 
@@ -37,6 +38,9 @@ def main(words: Sequence[str]) -> None:
     add_device(parser)
     options = parser.parse_args(words)
     check_options(options)
+    if options.seed is not None:
+        check_seed(options.seed)
+        options.seed = generator_of(options.seed)  # one for all portions
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
@@ -58,8 +62,8 @@ def check_options(options: Any) -> None:
         raise invalid(name, "--sample beside it", "none", "it is for sampling alone")
     if options.sample is not None:
         check_whole("--sample", options.sample)
-    if options.sample is not None and options.beam != 1:
-        raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
+        if options.beam != 1:
+            raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
     if options.length_penalty is not None and options.beam == 1:
         raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
 

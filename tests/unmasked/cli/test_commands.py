@@ -385,7 +385,17 @@ def test_the_options_of_sampling_are_passed_on(command, run, monkeypatch):
         Translator, "sample", lambda _, *words, **options: given.update(options, n=words[1]) or []
     )
     command("translate", "--model", run, "--sample", 4, "--top-p", "0.9", "--seed", 7, "")
-    assert given == {"top_p": 0.9, "seed": 7, "progress": True, "n": 4}
+    assert given.pop("seed").initial_seed() == 7
+    assert given == {"top_p": 0.9, "progress": True, "n": 4}
+
+
+def test_each_portion_of_the_samples_has_draws_of_its_own(command, run, monkeypatch):
+    monkeypatch.setattr(translate, "AT_ONCE", 1)
+    words = [*known_words(run)[:1]] * 12
+    options = ("--sample", 1, "--temperature", 50, "--seed", 7)
+    found = command("translate", "--model", run, *options, *words)
+    assert found.status == 0
+    assert len(set(found.out.splitlines())) > 1
 
 
 # --- evaluate ---------------------------------------------------------------------------------
