@@ -201,7 +201,9 @@ def check_attention(
         fix = "each key has one value"
         raise invalid("value", f"as many values as keys, {key.shape[-2]}", value.shape[-2], fix)
     check_probability("dropout", dropout)
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    batch = query.shape[:-2]
+    if key.shape[:-2] != batch:  # seldom; working it out takes most of a check's time
+        batch = torch.broadcast_shapes(batch, key.shape[:-2])
     return (*batch, query.shape[-2], key.shape[-2])
 
 

@@ -40,19 +40,19 @@ def run() -> None:
         COMMANDS[options.command].main(words)
     except BrokenPipeError:
         raise
+    except (ValueError, OSError, FloatingPointError) as error:
+        if debug:
+            raise
+        sys.exit(f"{name}: {error}")
+    except RuntimeError as error:
+        if debug or "allocate" not in str(error):
+            raise
+        reason = str(error).splitlines()[0]
+        sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
     except KeyboardInterrupt:
         on = "; --resume goes on from the last checkpoint" if options.command == "train" else ""
         print(f"\n{name}: stopped{on}", file=sys.stderr)
         sys.exit(130)  # as a shell reports Ctrl-C
-    except (ValueError, OSError, FloatingPointError, RuntimeError) as error:
-        if debug:
-            raise
-        if not isinstance(error, RuntimeError):
-            sys.exit(f"{name}: {error}")
-        if "allocate" not in str(error):
-            raise
-        reason = str(error).splitlines()[0]
-        sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
 
 
 def commands() -> argparse.ArgumentParser:

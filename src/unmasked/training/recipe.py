@@ -44,7 +44,7 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "tokens", "accumulate", "warmup"):
+        for name in ("steps", "tokens", "warmup"):
             check_whole(name, getattr(self, name), 1, 10**9)
         check_whole("accumulate", self.accumulate, 1, 10**5)
         check_seed(self.seed)
