@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from command import command
+from command import command, say
 from device_report import table
 from device_sizes import SIZES, Kind
 from unmasked import Transformer, TransformerConfig, attention
@@ -206,10 +206,6 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     if options.device == "cuda" and not torch.cuda.is_available():
         made.error("--device cuda: no GPU that torch can use was found; leave the option out")
     return options
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main(words: Sequence[str] | None = None) -> None:

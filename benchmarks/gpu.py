@@ -32,8 +32,8 @@ from torch.nn.utils import parameters_to_vector
 from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
-from command import command
-from peers import Marian, Ours, Size, Torch, transformers_here
+from command import command, say
+from peers import Marian, Ours, Size, Torch, ragged, training_step, transformers_here
 from timing import Run, interleaved
 from unmasked import Transformer, TransformerConfig
 from unmasked.attention import MultiHeadAttention, attention
@@ -116,7 +116,7 @@ class Parts:
         torch.manual_seed(0)
         model = Ours(replace(SIZES["small"], dropout=0.0)).model.double().to(HERE).eval()
         other = to_torch(model).double().to(HERE).eval()
-        source, target = (tokens(9, 12, 20).to(HERE) for _ in range(2))
+        source, target = (ragged(9, 20, shortest=12, device=HERE) for _ in range(2))
         with torch.no_grad():
             x, y = model.source_embedding(source), model.target_embedding(target)
             theirs = model.generator(other(x, y, **torch_masks(source, target)))
@@ -174,7 +174,7 @@ class Parts:
 
     def resumed(self) -> float:
         recipe = Recipe(steps=20, tokens=200, warmup=5, rate=1e-3, packed=True)
-        rows = [trimmed(row) for row in tokens(64, 3, 9).tolist()]
+        rows = [trimmed(row) for row in ragged(64, 9, shortest=3).tolist()]
         corpus = Corpus(rows, [[BOS, *row, EOS] for row in rows])
         found = []
         with tempfile.TemporaryDirectory() as folder:
@@ -230,7 +230,8 @@ class Parts:
         compiled: bool = False,
     ) -> Iterator[Row]:
         torch.manual_seed(0)
-        source, target = tokens(rows, 8, 48).to(HERE), tokens(rows, 8, 48, target=True).to(HERE)
+        source = ragged(rows, 48, shortest=8, device=HERE)
+        target = ragged(rows, 49, shortest=9, device=HERE)
         real = int((source != 0).sum() + (target[:, 1:] != 0).sum())
         about = {"size": size, "rows": rows, "tokens": real, "precision": name}
         makers: dict[str, tuple[type, dict[str, Any]]] = {
@@ -246,7 +247,10 @@ class Parts:
                 try:
                     before = allocated()
                     model = make(SIZES[size]).to(HERE)
-                    run = step_of(model, (source, target), dtype, compiled, options)
+                    loss: Run = functools.partial(model.loss, source, target, **options)
+                    loss = torch.compile(loss) if compiled else loss
+                    half = dtype if dtype == torch.bfloat16 else None
+                    run = training_step(model, loss, half, fused=True)
                     run()
                     if not compiled and not options:  # the counter's hooks keep it from packing
                         with FlopCounterMode(display=False) as counter:
@@ -284,7 +288,7 @@ class Parts:
             peers["MarianMT"] = Marian
         for dtype, rows, width in product((torch.float32, torch.bfloat16), many, (1, 5)):
             torch.manual_seed(0)
-            source = tokens(rows, 6, 24).to(HERE)
+            source = ragged(rows, 24, device=HERE)
             contestants: dict[str, Run] = {}
             for who, make in peers.items():
                 model = make(size).to(HERE, dtype).eval()
@@ -430,33 +434,6 @@ for cell in cells:
 GOALS = (4.0, 3.5, 3.0, 2.5, 2.2, 2.0, 1.8)
 
 
-def tokens(rows: int, shortest: int, longest: int, *, target: bool = False) -> Tensor:
-    """Random sentences, padded; the first is the longest. Targets begin with BOS."""
-    lengths = torch.randint(shortest, longest + 1, (rows,))
-    lengths[0] = longest
-    found = torch.randint(3, SIZES["small"].vocab, (rows, longest))
-    found *= torch.arange(longest) < lengths[:, None]
-    return torch.cat([torch.ones(rows, 1, dtype=torch.long), found], 1) if target else found
-
-
-def step_of(
-    model: Any, batch: tuple[Tensor, Tensor], dtype: Any, compiled: bool, options: dict[str, Any]
-) -> Callable[[], None]:
-    """Forward, backward and Adam; bfloat16 by autocast."""
-    optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
-    loss: Callable[..., Tensor] = functools.partial(model.loss, **options)
-    loss = torch.compile(loss) if compiled else loss
-
-    def step() -> None:
-        optimizer.zero_grad()
-        with torch.autocast(HERE.type, torch.bfloat16, enabled=dtype == torch.bfloat16):
-            value = loss(*batch)
-        value.backward()
-        optimizer.step()
-
-    return step
-
-
 def best_of_beam(model: Transformer, source: Tensor) -> Tensor:
     return beam(model, source, 5).tokens[:, 0]
 
@@ -542,10 +519,6 @@ def arguments() -> argparse.Namespace:
     if HERE.type == "cpu" and not options.small:
         parser.error("no GPU that torch can use was found; --small runs on a CPU")
     return options
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

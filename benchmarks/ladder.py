@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from command import command
-from translation import say, words
+from command import command, say
+from translation import words
 from unmasked.evaluation import bleu, chrf, paired_bootstrap
 from unmasked.machine import machine
 from unmasked.storage.model import CONFIG

@@ -7,12 +7,14 @@ weights. The row of the end token is zero in every output matrix, so that nobody
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from timing import Run
 from unmasked import Transformer, TransformerConfig
 from unmasked.interop import to_torch, torch_masks
 from unmasked.loss import translation_loss
@@ -212,6 +214,31 @@ class XTransformers(nn.Module):
             source, start, n, mask=source != PADDING, temperature=0.0
         )
         return tokens
+
+
+def ragged(rows: int, longest: int, *, shortest: int = 6, device: Any = "cpu") -> Tensor:
+    """Random sentences of evenly spread lengths, the first one the longest."""
+    lengths = torch.randint(shortest, longest + 1, (rows,))
+    lengths[0] = longest
+    tokens = torch.randint(3, Size.vocab, (rows, longest))
+    return (tokens * (torch.arange(longest) < lengths[:, None])).to(device)
+
+
+def training_step(
+    model: nn.Module, loss: Callable[..., Any], dtype: Any = None, **options: Any
+) -> Run:
+    """Forward, backward and Adam; under autocast where a dtype is given."""
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, **options)
+    device = next(model.parameters()).device.type
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast(device, dtype, enabled=dtype is not None):
+            value = loss()
+        value.backward()
+        optimizer.step()
+
+    return step
 
 
 def transformers_here() -> bool:

@@ -6,7 +6,6 @@ Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 
-from command import command
+from command import command, say
 from report import plot, seconds, table
 from timing import interleaved
 from unmasked.machine import machine
@@ -102,10 +101,6 @@ def arguments() -> argparse.Namespace:
     if options.rounds is not None and options.rounds < 2:
         parser.error("--rounds: at least 2, for quartiles")
     return options
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

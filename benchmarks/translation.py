@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import torch
 
-from command import command
+from command import command, say
 from model_card import card
 from unmasked.evaluation import bleu, chrf, mean_cross_entropy, paired_bootstrap
 from unmasked.machine import machine
@@ -210,10 +209,6 @@ def heads(translator: Translator) -> dict[str, Any]:
                for role, weights in roles.items()}
         for kind, roles in found.items()
     }  # fmt: skip
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ctranslate import CTranslate2
-from peers import Marian, Ours, Size, Torch, XTransformers
+from peers import Marian, Ours, Size, Torch, XTransformers, ragged, training_step
 from timing import Run
 from unmasked import search
 from unmasked.fast.steps import FastSteps
@@ -35,29 +35,6 @@ class Work:
     prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
     goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
     rounds: int
-
-
-def ragged(rows: int, longest: int, *, shortest: int = 6, device: str = "cpu") -> Tensor:
-    """Random sentences of evenly spread lengths, the first one the longest."""
-    lengths = torch.randint(shortest, longest + 1, (rows,))
-    lengths[0] = longest
-    tokens = torch.randint(3, SMALL.vocab, (rows, longest))
-    return (tokens * (torch.arange(longest) < lengths[:, None])).to(device)
-
-
-def training_step(model: nn.Module, loss: Callable[[], Tensor], dtype: Any = None) -> Run:
-    """Forward, backward and Adam; under autocast where a dtype is given."""
-    optimizer = torch.optim.Adam(model.parameters(), 1e-4)
-    device = next(model.parameters()).device.type
-
-    def step() -> None:
-        optimizer.zero_grad()
-        with torch.autocast(device, dtype, enabled=dtype is not None):
-            value = loss()
-        value.backward()
-        optimizer.step()
-
-    return step
 
 
 def training(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
