@@ -58,11 +58,12 @@ def pages() -> str:
             if cell["cell_type"] == "code":
                 cells["hidden" if tags & FOLDED else "shown"] += 1
                 continue
-            if heading := re.match(r"##? (.*)", source):
-                exercises = "exercise" in heading[1].lower()
-            for part, folded in parts_of(source):
-                where = "folds" if folded else "exercises" if exercises else "view"
-                words[where] += len(part.split())
+            for section in re.split(r"(?m)^(?=##? )", source):
+                if heading := re.match(r"##? (.*)", section):
+                    exercises = "exercise" in heading[1].lower()
+                for part, folded in parts_of(section):
+                    where = "folds" if folded else "exercises" if exercises else "view"
+                    words[where] += len(part.split())
         rows.append([path.stem, *(f"{words[k]:,}" for k in ("view", "exercises", "folds")),
                      f"{cells['shown']}", f"{cells['hidden']}"])  # fmt: skip
     for path in sorted((ROOT / "book").glob("*.md")):
