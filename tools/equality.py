@@ -16,14 +16,13 @@ from tqdm import tqdm
 
 from repository import ROOT
 
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/browser")]
+sys.path.insert(0, str(ROOT / "tests"))
 
-from browsers import launch  # noqa: E402
-from comparisons import median_milliseconds, rows  # noqa: E402
-
-from unmasked.machine import machine  # noqa: E402
-from unmasked.translator import shipped_models  # noqa: E402
-from unmasked_book.records import record  # noqa: E402
+from helpers.browsers import launch
+from helpers.comparisons import median_milliseconds, rows
+from unmasked.machine import machine
+from unmasked.translator import shipped_models
+from unmasked_book.records import record
 
 
 def main() -> None:

@@ -23,10 +23,10 @@ from tqdm import tqdm
 from release import stated
 from repository import ROOT, current
 
-sys.path[:0] = [str(ROOT / "tests/book"), str(ROOT / "tests/browser")]
+sys.path.insert(0, str(ROOT / "tests"))
 
-from browsers import launch  # noqa: E402
-from pages import HTML, pages  # noqa: E402
+from helpers.browsers import launch
+from helpers.pages import HTML, pages
 
 TITLE, AUTHOR = "The Transformer, Unmasked", "The Transformer, Unmasked maintainers"
 INDEX = "genindex"

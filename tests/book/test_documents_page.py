@@ -4,8 +4,8 @@ import re
 import runpy
 
 import pytest
-from pages import BOOK, ROOT, notebook, prose
 
+from helpers.pages import BOOK, ROOT, notebook, prose
 from unmasked_book import recorded
 from unmasked_book.documents import DOCUMENTS
 from unmasked_book.experiments import verdicts

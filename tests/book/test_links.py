@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from pages import BOOK, ROOT, pages, prose, repository
 
+from helpers.pages import BOOK, ROOT, pages, prose, repository
 from repository import forms, tracked
 
 NAMES = [page.removeprefix("book/") for page in pages()]

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import nbformat
 import pytest
-from pages import BOOK, ROOT, code_cells, notebook, notebooks, pages, repository
 
 import unmasked
+from helpers.pages import BOOK, ROOT, code_cells, notebook, notebooks, pages, repository
 from notebooks import normalise
 
 LONGEST, LONGEST_FOLDED, LONGEST_PROJECT = 20, 30, 60  # lines of a code cell

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
-from pages import BOOK, HTML, code_cells, notebooks, pages, repository
 from PIL import Image
 
 import unmasked
+from helpers.pages import BOOK, HTML, code_cells, notebooks, pages, repository
 from repository import forms
 
 EVERY = pytest.mark.parametrize("name", pages())

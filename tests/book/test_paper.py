@@ -12,11 +12,11 @@ import sys
 
 import pytest
 import torch
-from pages import BOOK, ROOT, prose
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from helpers.pages import BOOK, ROOT, prose
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig
 from unmasked.attention import (
     AttentionMaps,

@@ -3,8 +3,7 @@
 import json
 import re
 
-from pages import ROOT, prose
-
+from helpers.pages import ROOT, prose
 from unmasked_book import recorded
 from unmasked_book.experiments import (
     by_length,

@@ -3,8 +3,7 @@
 import re
 from itertools import pairwise
 
-from pages import BOOK, ROOT, notebooks, prose
-
+from helpers.pages import BOOK, ROOT, notebooks, prose
 from unmasked_book.diagram import SITE, architecture
 from unmasked_book.documents import DOCUMENTS
 

@@ -6,7 +6,8 @@ import sys
 from importlib.resources import files
 
 import pytest
-from pages import ROOT, pages, prose
+
+from helpers.pages import ROOT, pages, prose
 
 NAMES = [page.removeprefix("book/") for page in pages()]
 OTHER_PROSE = sorted(path.name for path in ROOT.glob("*.md"))

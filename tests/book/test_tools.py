@@ -7,7 +7,6 @@ import sys
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from pages import ROOT
 
 import architecture
 import colab
@@ -15,6 +14,7 @@ import notebooks as runner
 import release
 import repository
 import versions
+from helpers.pages import ROOT
 
 
 def write(path, *sources):

@@ -4,7 +4,8 @@ import re
 
 import pytest
 import yaml
-from pages import ROOT
+
+from helpers.pages import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from browsers import launch
-from pages import HTML
 from playwright.sync_api import Browser, sync_playwright
-from visit import SIZES, Visit
+
+from helpers.browsers import launch
+from helpers.pages import HTML
+from helpers.visit import SIZES, Visit
 
 
 class Quiet(SimpleHTTPRequestHandler):

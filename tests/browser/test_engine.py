@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from comparisons import of_configurations, of_model, random_translator
-from engine import Engine, InBrowser
 from playwright.sync_api import Browser, Error, Page
 
 import unmasked
 from helpers import VOCABULARY, small_config
+from helpers.comparisons import of_configurations, of_model, random_translator
+from helpers.engine import Engine, InBrowser
 from unmasked.storage.model import CONFIG
 from unmasked.translator import folder_of, shipped_models
 from unmasked_book import recorded

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 import torch
-from alone import alone
 from playwright.sync_api import Browser, Locator, expect
-from visit import faults_of_access, overflow
 
+from helpers.alone import alone
+from helpers.visit import faults_of_access, overflow
 from unmasked.attention import masked_softmax
 from unmasked_book.live import explore_attention
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from alone import alone
 from playwright.sync_api import Browser, Locator, expect
-from visit import SIZES, Visit, faults_of_access, overflow
 
+from helpers.alone import alone
+from helpers.visit import SIZES, Visit, faults_of_access, overflow
 from unmasked import load
 from unmasked.plots.lines import curves
 from unmasked.search import beam

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from alone import alone
 from playwright.sync_api import Browser, Locator, expect
 from torch import Tensor
-from visit import faults_of_access, overflow
 
+from helpers.alone import alone
+from helpers.visit import faults_of_access, overflow
 from unmasked.attention import masked_softmax
 from unmasked.masks import causal_mask, padding_mask
 from unmasked_book.live import explore_masks

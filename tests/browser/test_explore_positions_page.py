@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from alone import alone
 from playwright.sync_api import Browser, Locator, expect
-from visit import faults_of_access, overflow
 
+from helpers.alone import alone
+from helpers.visit import faults_of_access, overflow
 from unmasked.positions import frequencies, sinusoids
 from unmasked_book.live import explore_positions
 

@@ -6,9 +6,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from browsers import Firefox
-from comparisons import of_model
-from pages import HTML
+
+from helpers.browsers import Firefox
+from helpers.comparisons import of_model
+from helpers.pages import HTML
 
 PATH = shutil.which("firefox-esr") or shutil.which("firefox")
 pytestmark = pytest.mark.skipif(PATH is None, reason="Firefox is not installed")

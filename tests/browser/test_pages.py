@@ -1,9 +1,10 @@
 """Every page in a real browser: both themes, two widths, no fault, nothing fetched from outside."""
 
 import pytest
-from pages import pages
 from playwright.sync_api import Page
-from visit import SIZES, Visit, faults_of_access, overflow
+
+from helpers.pages import pages
+from helpers.visit import SIZES, Visit, faults_of_access, overflow
 
 FIRST_VISIT = 1.4e6  # bytes, figures aside
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from pages import HTML
 from playwright.sync_api import Browser, Locator, Page, expect
-from visit import SIZES, Visit, faults_of_access, overflow
 
 import unmasked
 from helpers import camel
+from helpers.pages import HTML
+from helpers.visit import SIZES, Visit, faults_of_access, overflow
 from unmasked.translator import Translator
 from unmasked_book.ablation import PARTS, without
 from unmasked_book.live import live

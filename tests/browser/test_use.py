@@ -5,9 +5,10 @@ import re
 import time
 
 import pytest
-from pages import ROOT, code_cells, notebooks, repository
 from playwright.sync_api import Route
-from visit import SIZES, Visit
+
+from helpers.pages import ROOT, code_cells, notebooks, repository
+from helpers.visit import SIZES, Visit
 
 CHAPTER = "book/01_masks"
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 from playwright.sync_api import Locator, Page
-from visit import SIZES, Visit, faults_of_access, overflow
 
+from helpers.visit import SIZES, Visit, faults_of_access, overflow
 from unmasked.plots.viewer import attention_view
 from unmasked.transformer import AttentionMaps
 

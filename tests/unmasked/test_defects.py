@@ -16,7 +16,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from small_training import quiet, small
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils.parametrizations import weight_norm
@@ -24,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import unmasked.cli
 from helpers import as_target, difference, ragged, same_tensors, small_config, small_model
+from helpers.small_training import quiet, small
 from unmasked import MultiHeadAttention, Transformer, check, translator
 from unmasked.attention import attention
 from unmasked.fast.guard import is_plain

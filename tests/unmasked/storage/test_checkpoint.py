@@ -14,16 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_training import RECIPE, quiet, small, small_corpus
 
 from helpers import same_tensors
+from helpers.small_training import RECIPE, quiet, small, small_corpus
 from unmasked.storage import checkpoint
 from unmasked.storage.files import tensors_of
 from unmasked.storage.lock import LOCK
 from unmasked.text.corpus import Corpus
 from unmasked.training.recipe import Recipe
-
-CRASHES = Path(__file__).with_name("crashes.py")
 
 
 class Stopping(Corpus):
@@ -72,7 +70,14 @@ def folder(written, tmp_path):
 @pytest.mark.parametrize("mode", ["kills", "points"])
 def test_a_killed_training_ends_with_the_same_weights(tmp_path, mode):
     """More than twenty times at random moments, and before each operation on the disk."""
-    command = [sys.executable, CRASHES, mode, tmp_path, str(random.SystemRandom().randrange(10**6))]
+    command = [
+        sys.executable,
+        "-m",
+        "helpers.crashes",
+        mode,
+        tmp_path,
+        str(random.SystemRandom().randrange(10**6)),
+    ]
     own = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **own})
     assert done.returncode == 0, done.stdout + done.stderr

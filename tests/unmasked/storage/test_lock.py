@@ -8,9 +8,9 @@ import sys
 from threading import Event, Thread
 
 import pytest
-from small_training import quiet, small
 
 from helpers import same_tensors
+from helpers.small_training import quiet, small
 from unmasked.storage import lock
 from unmasked.storage.checkpoint import checkpoints
 from unmasked.storage.files import tensors_of

@@ -163,8 +163,8 @@ def test_a_save_that_is_stopped_when_the_new_model_has_its_name_keeps_it(tmp_pat
 
 def saved(mode, folder):
     """What `saving.py` says of processes that die or meet."""
-    command = [sys.executable, Path(__file__).with_name("saving.py"), mode, folder]
-    alone = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "helpers.saving", mode, folder]
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)

@@ -4,9 +4,9 @@ from itertools import islice
 
 import pytest
 import torch
-from small_training import RECIPE, quiet, small
 
 from helpers import same_tensors
+from helpers.small_training import RECIPE, quiet, small
 from unmasked.storage.files import tensors_of
 from unmasked.text.corpus import Corpus, Cursor
 from unmasked.text.streaming import StreamedCorpus, lines

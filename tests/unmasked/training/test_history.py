@@ -9,9 +9,9 @@ from functools import partial
 
 import pytest
 import torch
-from small_training import RECIPE, quiet, small
 from tqdm import tqdm
 
+from helpers.small_training import RECIPE, quiet, small
 from unmasked.plots.picture import Picture
 from unmasked.training import trainer
 from unmasked.training.history import History, tensorboard

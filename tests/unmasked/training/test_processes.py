@@ -5,24 +5,23 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-import side_by_side
 import torch
 
-from helpers import difference, same_tensors
+from helpers import difference, same_tensors, side_by_side
 from unmasked.machine import device
 from unmasked.storage.files import read_tensors, tensors_of
 from unmasked.training.processes import processes
 
-SCRIPT = Path(side_by_side.__file__)
-ALONE = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+ALONE = {
+    "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": os.pathsep.join(sys.path),
+}  # fmt: skip
 
 
 def torchrun(count, *arguments):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", str(count), SCRIPT, *arguments]
+    command += ["--nproc-per-node", str(count), "-m", "helpers.side_by_side", *arguments]
     options = {"capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run(command, env={**os.environ, **ALONE}, **options)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -58,12 +57,35 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     assert kept == ["step-00000009", "step-00000012"]
 
 
+def test_two_machines_give_the_losses_and_weights_of_one_process(tmp_path):
+    """One launch on several machines: here two "machines" on one, each with its own torchrun."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
+    command += ["--nproc-per-node", "1", "--rdzv-id", "7", "--rdzv-backend", "c10d"]
+    command += ["--rdzv-endpoint", f"localhost:{port}", "-m"]
+    command += ["helpers.side_by_side", "trainings", tmp_path]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    environment = {**os.environ, **ALONE}
+    nodes = [subprocess.Popen(command, env=environment, **options) for _ in range(2)]
+    try:
+        for node in nodes:
+            said, _ = node.communicate(timeout=120)
+            assert node.returncode == 0, said
+    finally:
+        for node in nodes:
+            node.kill()
+            node.wait()
+    check_trainings(tmp_path)
+
+
 def test_this_process_as_one_of_two(tmp_path, monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **ALONE}
-    command = [sys.executable, SCRIPT, "trainings", tmp_path]
+    command = [sys.executable, "-m", "helpers.side_by_side", "trainings", tmp_path]
     first = {**os.environ, **shared, "RANK": "0"}
     with subprocess.Popen(command, env=first, stderr=subprocess.PIPE, text=True) as other:
         for name, value in {**shared, "RANK": "1"}.items():

@@ -6,9 +6,9 @@ from functools import partial
 
 import pytest
 import torch
-from small_training import RECIPE, quiet, small, small_corpus
 
 from helpers import difference, same_tensors
+from helpers.small_training import RECIPE, quiet, small, small_corpus
 from unmasked import Transformer
 from unmasked.evaluation import mean_cross_entropy
 from unmasked.loss import smoothed_cross_entropy, translation_loss

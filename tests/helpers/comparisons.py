@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from engine import Engine, without_padding
 from playwright.sync_api import Page
 
 import unmasked
 from helpers import MODELS, VOCABULARY, camel, small_config
+from helpers.engine import Engine, without_padding
 from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy
 from unmasked.text.phrasebook import sentence_pairs

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import torch
 import torch._dynamo  # which an optimiser imports: once here, and not in each child
-from small_training import quiet, small
 
+from helpers.small_training import quiet, small
 from unmasked.storage import checkpoint
 from unmasked.storage.files import tensors_of, write_tensors
 

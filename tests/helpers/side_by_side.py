@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from small_training import quiet, small
 
+from helpers.small_training import quiet, small
 from unmasked import Transformer
 from unmasked.storage.files import tensors_of, write_tensors
 from unmasked.training.history import History
