@@ -7,9 +7,9 @@ from operator import mul, truediv
 
 import numpy as np
 import pytest
-import readers
 import torch
 
+from helpers import readers
 from unmasked import plain
 from unmasked.evaluation import bleu
 from unmasked.masks import causal_mask, padding_mask
