@@ -5,9 +5,15 @@ import time
 
 import pytest
 
+import device_report
+import report
 from timing import Times, interleaved
 from unmasked_book.machines import exponent
-from unmasked_book.records import recorded
+from unmasked_book.records import RECORDS, recorded, recorded_names
+
+RUNS = {name: recorded(name) for name in recorded_names()}
+BESIDE_PEERS = [name for name, run in RUNS.items() if "works" in run]
+DEVICES = [name for name in RUNS if name.startswith("devices-")]
 
 
 def test_a_ratio_compares_within_a_round():
@@ -17,19 +23,13 @@ def test_a_ratio_compares_within_a_round():
     assert times.quartiles("theirs") == (3.5, 5.0)
 
 
-def test_rounds_are_interleaved_and_begin_with_another_each_time():
-    order = []
-    runs = {name: lambda name=name: order.append(name) for name in "abc"}
-    times = interleaved(runs, 2, "cpu")
-    assert "".join(order) == "abc" + "abc" + "bca"
-    assert all(len(seconds) == 2 for seconds in times.seconds.values())
-
-
-def test_a_round_is_timed_run_by_run(monkeypatch):
+def test_rounds_are_interleaved_begin_with_another_each_time_and_are_timed_run_by_run(monkeypatch):
     clock = itertools.accumulate([0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0])  # each run, then a pause
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    times = interleaved({"a": lambda: None, "b": lambda: None}, 2, "cpu")
-    assert times.seconds == {"a": [1.0, 4.0], "b": [2.0, 3.0]}  # the second round begins with b
+    order = []
+    times = interleaved({name: lambda name=name: order.append(name) for name in "ab"}, 2, "cpu")
+    assert "".join(order) == "ab" + "ab" + "ba"  # the first round is not timed
+    assert times.seconds == {"a": [1.0, 4.0], "b": [2.0, 3.0]}
 
 
 def test_the_recorded_growth_is_that_of_the_longer_half_of_the_lengths():
@@ -40,3 +40,27 @@ def test_the_recorded_growth_is_that_of_the_longer_half_of_the_lengths():
         half = len(found["lengths"]) // 2
         values = found[what][kind][half:]
         assert power == pytest.approx(exponent(found["lengths"][half:], values))
+
+
+@pytest.mark.parametrize("name", BESIDE_PEERS)
+def test_a_table_beside_peers_is_that_of_the_recorded_times(name):
+    run, path = RUNS[name], RECORDS / f"{name}.md"
+    assert path.read_text(encoding="utf-8") == report.table(run) + "\n"
+    assert path.with_suffix(".svg").exists()
+    for work in run["works"]:
+        times = Times({name: t["seconds"] for name, t in work["times"].items()})
+        for goal in work["goals"]:
+            assert goal["measured"] == times.ratio(goal["ours"], goal["theirs"])
+    assert {"date", "processor", "command", "threads"} <= run["machine"].keys()
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_table_of_a_device_is_that_of_the_recorded_run(name):
+    table = (RECORDS / f"{name}.md").read_text(encoding="utf-8")
+    assert table == device_report.table(RUNS[name]) + "\n"
+    assert f"--record {name}" in RUNS[name]["machine"]["command"]
+
+
+def test_what_the_book_shows_is_recorded():
+    assert {*BESIDE_PEERS} == {"c-cpu", "c-intel", "cpu", "engine-cpu", "feed-forward-cpu"}
+    assert "devices-cpu" in DEVICES

@@ -52,18 +52,13 @@ class First(nn.Module):  #@save
 """
 
 
-def test_named_definitions_are_run_and_nothing_else(tmp_path):
+def test_named_definitions_are_run_and_what_is_missing_is_named(tmp_path):
     path = tmp_path / "module.py"
     path.write_text(MODULE)
     parts = command.run([path], "Double doubled")
     assert parts.Double()(torch.ones(1)).item() == 2.0
     assert not hasattr(parts, "Other")
     assert not hasattr(parts, "torchtext")
-
-
-def test_a_definition_that_is_not_there_is_named(tmp_path):
-    path = tmp_path / "module.py"
-    path.write_text(MODULE)
     with pytest.raises(SystemExit, match=r"module\.py: Third"):
         command.run([path], "doubled Third")
 
@@ -126,13 +121,25 @@ def a_single_seed(monkeypatch):
     monkeypatch.setattr(command, "SEEDS", 1)
 
 
-def made_of(forward, **options):
-    other = command.Other("ours", "here", "1", "https://…", "tokens", ours, forward, **options)
-    return {finding["property"]: finding for finding in command.row(other)["findings"]}
+@pytest.fixture
+def once(monkeypatch):
+    """A row without what planted faults and enlarged weights say."""
+    monkeypatch.setattr(command, "SEEDS", 1)
+    monkeypatch.setattr(command, "planted", lambda *_: {})
+    monkeypatch.setattr(command, "with_enlarged_weights", lambda _: {})
 
 
 def plainly(model, source, target):
     return model(source, target)
+
+
+def other_of(forward, **options):
+    return command.Other("ours", "here", "1", "https://…", "tokens", ours, forward, **options)
+
+
+def made_of(forward, **options):
+    findings = command.row(other_of(forward, **options))["findings"]
+    return {finding["property"]: finding for finding in findings}
 
 
 @pytest.mark.usefixtures("a_single_seed")
@@ -145,36 +152,12 @@ def test_the_row_of_a_healthy_model():
 
 
 def test_what_is_planted_is_found_with_every_seed():
-    other = command.Other("ours", "here", "1", "https://…", "tokens", ours, plainly)
+    other = other_of(plainly)
     assert command.planted(other, list(CLAIMS)) == dict.fromkeys(command.PLANTED, command.SEEDS)
     assert command.planted(other, ["padding"]) == {"padding": command.SEEDS}
 
 
-@pytest.mark.usefixtures("a_single_seed")
-def test_the_row_of_a_broken_model_has_the_smallest_input():
-    why = command.Reading("no causal mask")
-    page = command.Reading("it is said to be so", "https://…")
-    found = made_of(without_causal_mask, readings={"causality": why, "padding": page})
-    assert found["causality"]["verdict"] == "fault"
-    assert found["causality"]["reading"] == "no causal mask"
-    shown = found["causality"]["input"]
-    assert (shown["source"], shown["target"]) == ([5], [6, 7])
-    assert shown["beside"] == {"source": [5], "target": [6, 8]}
-    assert shown["output"] == 0
-    assert shown["moves by"] > 0
-    assert found["own words"]["verdict"] == "ok"
-
-
-@pytest.mark.usefixtures("a_single_seed")
-def test_a_design_is_explained_and_what_nobody_has_read_says_so():
-    page = command.Reading("it is said to be so", "https://…")
-    found = made_of(without_causal_mask, readings={"causality": page})["causality"]
-    assert found["explained"] == {"reason": "it is said to be so", "link": "https://…"}
-    assert "reading" not in found
-    assert made_of(without_causal_mask)["causality"]["reading"] == "not read yet"
-
-
-@pytest.mark.usefixtures("a_single_seed")
+@pytest.mark.usefixtures("once")
 def test_a_faulty_step_is_compared_with_one_call():
     def step(model, source, target):
         return torch.cat([model(source, word) for word in target.split(1, dim=1)], dim=1)
@@ -185,19 +168,25 @@ def test_a_faulty_step_is_compared_with_one_call():
     assert "beside" not in shown
 
 
-@pytest.mark.usefixtures("a_single_seed")
+@pytest.mark.usefixtures("once")
 def test_a_property_that_needs_an_effect_shows_none():
     def deaf(model, source, target):
         return model(torch.full_like(source, 5), target)
 
-    shown = made_of(deaf)["source"]["input"]
+    found = made_of(deaf)["source"]
+    assert found["reading"] == "not read yet"
+    shown = found["input"]
     assert shown["moves by"] == 0
     assert shown["source"] != shown["beside"]["source"]
 
 
 @pytest.mark.usefixtures("a_single_seed")
-def test_the_command_stores_the_rows_and_the_versions(monkeypatch, tmp_path, capsys):
-    other = command.Other("ours", "here", "1", "https://…", "tokens", ours, without_causal_mask)
+def test_the_command_stores_the_smallest_input_of_a_fault_and_the_versions(
+    monkeypatch, tmp_path, capsys
+):
+    read = command.Reading("no causal mask")
+    page = command.Reading("it is said to be so", "https://…")
+    other = other_of(without_causal_mask, readings={"causality": read, "padding": page})
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(command, "packaged", lambda: iter([other]))
     monkeypatch.setattr(command, "downloaded", lambda folder: iter(()))
@@ -206,10 +195,20 @@ def test_the_command_stores_the_rows_and_the_versions(monkeypatch, tmp_path, cap
     monkeypatch.setattr("sys.argv", ["others.py", "--folder", "../others"])
     command.main()
     kept = json.loads((tmp_path / "others.json").read_text("utf-8"))
-    assert [row["name"] for row in kept["rows"]] == ["ours"]
     assert kept["machine"]["command"] == "python benchmarks/others.py --folder ../others"
     assert kept["machine"]["transformers"] == "2.0"
     assert "causality" in capsys.readouterr().out
+    [row] = kept["rows"]
+    assert row["name"] == "ours"
+    found = {finding["property"]: finding for finding in row["findings"]}
+    assert (found["causality"]["verdict"], found["own words"]["verdict"]) == ("fault", "ok")
+    assert found["causality"]["reading"] == "no causal mask"
+    shown = found["causality"]["input"]
+    assert (shown["source"], shown["target"], shown["output"]) == ([5], [6, 7], 0)
+    assert shown["beside"] == {"source": [5], "target": [6, 8]}
+    assert shown["moves by"] > 0
+    assert found["padding"]["explained"] == {"reason": "it is said to be so", "link": "https://…"}
+    assert "reading" not in found["padding"]
 
 
 # --- The record -------------------------------------------------------------------------------
@@ -218,41 +217,27 @@ ROWS = recorded("others")["rows"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
-def test_each_row_says_what_was_tested_and_what_was_found(row):
-    assert row["version"]
-    assert row["url"].startswith("https://")
+def test_each_row_says_what_was_tested_and_what_was_found_with_every_seed(row):
     assert row["version"] in row["url"]
+    assert row["url"].startswith("https://")
+    assert row["version"]
     assert row["given"]
     assert [finding["property"] for finding in row["findings"]] == list(CLAIMS)
+    faulty = {each["property"] for each in row["findings"] if each["verdict"] == "fault"}
+    assert row["seeds"] == command.SEEDS
+    assert row["faults"] == dict.fromkeys(faulty, row["seeds"]) == row["enlarged"]["faults"]
+    assert row["enlarged"]["precision"] in ("float32", "float64")
+    assert row["planted"] == dict.fromkeys(command.PLANTED.keys() - faulty, command.SEEDS)
     for finding in row["findings"]:
         assert finding["verdict"] in ("ok", "note", "fault", "not offered")
         assert finding["what"]
-
-
-@pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
-def test_every_fault_has_an_input_and_a_reading(row):
-    for finding in row["findings"]:
-        finer = finding.get("in float64", {}).get("verdict")
         if finding["verdict"] == "fault":
             assert {"source", "target"} <= finding["input"].keys()
-        if "fault" in (finding["verdict"], finer):
+        if "fault" in (finding["verdict"], finding.get("in float64", {}).get("verdict")):
             design = finding.get("explained", {})
             assert finding.get("reading", "not read yet") != "not read yet" or (
                 design["reason"] and design["link"].startswith("https://")
             )
-
-
-def test_planted_faults_are_found_in_all():
-    for row in ROWS:
-        faulty = {each["property"] for each in row["findings"] if each["verdict"] == "fault"}
-        assert row["planted"] == dict.fromkeys(command.PLANTED.keys() - faulty, command.SEEDS)
-
-
-def test_faults_are_found_with_every_seed():
-    for row in ROWS:
-        faulty = {each["property"] for each in row["findings"] if each["verdict"] == "fault"}
-        assert row["faults"] == dict.fromkeys(faulty, row["seeds"])
-        assert row["seeds"] == command.SEEDS
 
 
 def test_the_record_has_the_well_known_ones():
@@ -261,11 +246,8 @@ def test_the_record_has_the_well_known_ones():
     assert {"torch", "transformers", "x-transformers"} <= machine.keys()
     origins = {row["origin"] for row in ROWS}
     assert {"torch", "transformers", "x-transformers", "labml-nn", "joeynmt"} <= origins
-    assert {
-        "harvardnlp/annotated-transformer",
-        "bentrevett/pytorch-seq2seq",
-        "d2l-ai/d2l-en",
-    } <= origins
+    assert {"harvardnlp/annotated-transformer", "bentrevett/pytorch-seq2seq"} <= origins
+    assert "d2l-ai/d2l-en" in origins
 
 
 def test_small_weights_are_enlarged_and_large_ones_left():
@@ -278,9 +260,3 @@ def test_small_weights_are_enlarged_and_large_ones_left():
     assert model.weight.std().item() == pytest.approx(command.SPREAD)
     assert torch.equal(model.bias, bias)
     assert torch.equal(other.weight, table)
-
-
-def test_every_row_says_what_enlarged_weights_showed():
-    for row in recorded("others")["rows"]:
-        assert row["enlarged"]["precision"] in ("float32", "float64")
-        assert row["enlarged"]["faults"] == row["faults"]

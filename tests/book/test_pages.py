@@ -13,9 +13,11 @@ from PIL import Image
 
 import unmasked
 from helpers.pages import BOOK, HTML, code_cells, notebooks, pages, repository
-from repository import forms
 
 EVERY = pytest.mark.parametrize("name", pages())
+CHAPTERS = pytest.mark.parametrize("name", notebooks())
+OWNER, NAME = repository().split("/")[-2:]
+SITE = f"https://{OWNER}.github.io/{NAME}"
 
 
 @cache
@@ -26,42 +28,31 @@ def page(name):
 
 
 @EVERY
-def test_every_image_says_what_it_shows(name):
+def test_every_image_says_what_it_shows_and_has_its_place_before_it_is_loaded(name):
+    """Else a link into the page lands somewhere else, on a slow line."""
     for image in page(name).select(".bd-article img"):
         assert len(image["alt"]) > 60, image
         assert not re.search(r"\.png|_images|[0-9a-f]{16}", image["alt"])
+        with Image.open(HTML / "book" / image["src"]) as opened:
+            assert (int(image["width"]), int(image["height"])) == opened.size
 
 
-@pytest.mark.parametrize("name", notebooks())
-def test_every_figure_of_a_notebook_is_on_its_page_with_its_words(name):
-    words = [
-        cell.metadata["mystnb"]["image"]["alt"]
-        for cell in code_cells(name)
-        if "image" in cell.metadata.get("mystnb", {})
-    ]
+@CHAPTERS
+def test_every_figure_and_every_fold_of_a_notebook_is_on_its_page_with_its_words(name):
+    """A screen reader has them, too, instead of the same label everywhere."""
+    said = [cell.metadata.get("mystnb", {}) for cell in code_cells(name)]
     shown = [image["alt"] for image in page(f"book/{name}").select(".bd-article img")]
-    assert shown == words
-
-
-@pytest.mark.parametrize("name", notebooks())
-def test_every_fold_says_what_it_hides(name):
-    """In words that a screen reader has too, instead of the same label everywhere."""
-    folded = [cell for cell in code_cells(name) if cell.metadata.get("cellView") == "form"]
-    said = [cell.metadata.get("mystnb", {}).get("code_prompt_show") for cell in folded]
+    assert shown == [words["image"]["alt"] for words in said if "image" in words]
+    folded = [cell.metadata.get("cellView") == "form" for cell in code_cells(name)]
+    labels = [words.get("code_prompt_show", "Show the solution") for words in said]
     folds = page(f"book/{name}").select("details.hide > summary")
-    shown = [fold.select_one(".collapsed").text for fold in folds]
-    assert shown == [words or "Show the solution" for words in said]
+    hidden = [label for label, is_folded in zip(labels, folded, strict=True) if is_folded]
+    assert [fold.select_one(".collapsed").text for fold in folds] == hidden
     assert not any(fold.has_attr("aria-label") for fold in folds)
 
 
-def test_the_front_page_shows_a_figure_of_a_notebook():
-    [image] = page("book/intro").select(".bd-article img")
-    assert image["alt"].startswith("Attention weights, the strongest of each query.")
-    assert (HTML / "book" / image["src"]).resolve().exists()
-
-
 @EVERY
-def test_nothing_is_loaded_from_outside(name):
+def test_nothing_is_loaded_from_outside_or_without_need(name):
     loaded = "script[src], link[href]:not([rel=canonical]), img[src], iframe, source, video"
     for tag in page(name).select(loaded):
         address = tag.get("src") or tag.get("href")
@@ -69,10 +60,6 @@ def test_nothing_is_loaded_from_outside(name):
         if not address.startswith("data:"):
             file = (HTML / name).parent / address.split("?")[0]
             assert tag.get("rel") in (["next"], ["prev"]) or file.resolve().exists(), address
-
-
-@EVERY
-def test_scripts_that_are_not_needed_are_gone(name):
     scripts = " ".join(f"{s.get('src', '')} {s.text}" for s in page(name).select("script"))
     assert not re.search("fontawesome|thebe|mathjax|katex|require.js", scripts, re.IGNORECASE)
 
@@ -88,12 +75,11 @@ def test_formulas_are_mathml_and_no_tex_is_left(name):
 def test_every_character_of_a_formula_is_in_our_font():
     font = TTFont(BOOK / "_static/fonts/unmasked-math.woff2").getBestCmap()
     used = {c for name in pages() for math in page(name).select("math") for c in math.text}
-    italic = {c for c in used if c.isascii() and c.isalpha() and c != "h"}
     assert len(used) > 40
     assert {c for c in used if not c.isspace() and ord(c) not in font} <= {"\u2061"}
-    for letter in italic:  # a browser draws a single letter as a mathematical italic
-        capital = letter.isupper()
-        assert 0x1D434 + ord(letter) - ord("A") - (0 if capital else 6) in font
+    for letter in (c for c in used if c.isascii() and c.isalpha() and c != "h"):
+        italic = 0x1D434 + ord(letter) - ord("A") - (0 if letter.isupper() else 6)
+        assert italic in font  # a browser draws a single letter as a mathematical italic
     assert 0x210E in font  # the italic h has a place of its own
 
 
@@ -101,24 +87,12 @@ def test_every_character_of_a_formula_is_in_our_font():
 def test_a_page_has_one_title_and_headings_that_nest(name):
     headings = page(name).select("article.bd-article :is(h1, h2, h3, h4)")
     levels = [int(heading.name[1]) for heading in headings]
-    assert levels.count(1) == 1
-    assert levels[0] == 1
+    assert levels.count(1) == 1 == levels[0]
     assert all(b <= a + 1 for a, b in pairwise(levels))
 
 
 @EVERY
-def test_every_picture_has_its_place_before_it_is_loaded(name):
-    """Else a link into the page lands somewhere else, on a slow line."""
-    for image in page(name).select(".bd-article img"):
-        with Image.open(HTML / "book" / image["src"]) as opened:
-            assert (int(image["width"]), int(image["height"])) == opened.size
-
-
-SITE = f"https://{forms(repository())[1]}"
-
-
-@EVERY
-def test_a_page_says_to_others_what_it_is(name):
+def test_a_page_says_to_others_what_it_is_and_under_which_licences(name):
     def said(key, value):
         [tag] = page(name).select(f'meta[{key}="{value}"]')
         return tag["content"]
@@ -128,38 +102,33 @@ def test_a_page_says_to_others_what_it_is(name):
     assert 60 < len(said("name", "description")) <= 210
     assert said("property", "og:image") == f"{SITE}/_static/card.png"
     assert said("name", "twitter:card") == "summary_large_image"
-    title = page(name).title.text
-    assert title.count("The Transformer, Unmasked") == 1
+    assert page(name).title.text.count("The Transformer, Unmasked") == 1
+    links = [link["href"] for link in page(name).select("footer.bd-footer-content a, footer a")]
+    for end in ("LICENSE", "LICENSE-TEXT", "LICENSE-MODELS", "#how-to-cite-this-book"):
+        assert any(link.endswith(end) for link in links), end
 
 
-def test_what_is_shown_of_a_shared_link_has_the_size_that_others_expect():
-    with Image.open(HTML / "_static/card.png") as card:
-        assert card.size == (1200, 630)
-    assert (HTML / "_static/card.png").stat().st_size < 100_000
-
-
-def test_the_sitemap_lists_every_page():
+def test_the_site_can_be_published_as_it_is():
     sitemap = (HTML / "sitemap.xml").read_text(encoding="utf-8")
-    listed = re.findall("<loc>(.*?)</loc>", sitemap)
-    assert {f"{SITE}/{name}.html" for name in pages()} <= set(listed)
+    assert {f"{SITE}/{name}.html" for name in pages()} <= {*re.findall("<loc>(.*?)</loc>", sitemap)}
+    assert (HTML / ".nojekyll").exists()
+    assert "book/intro.html" in (HTML / "index.html").read_text(encoding="utf-8")
+    assert (HTML / "_static/fonts/GUST-FONT-LICENSE.txt").exists()
+    with Image.open(HTML / "_static/card.png") as card:  # what is shown of a shared link
+        assert card.size == (1200, 630)
 
 
 def test_a_wrong_address_leads_on_from_anywhere():
     """The page is shown at any depth, so its links begin at the root."""
-    lost = page("404")
-    local = [a["href"] for a in lost.select("a[href], link[href]") if "//" not in a["href"]]
-    assert all(href.startswith(("/unmasked/", "#")) for href in local)
-    assert "/unmasked/book/03_attention.html" in local
+    links = [a["href"] for a in page("404").select("a[href], link[href]")]
+    local = [href for href in links if "//" not in href]
+    assert all(href.startswith((f"/{NAME}/", "#")) for href in local)
+    assert f"/{NAME}/book/03_attention.html" in local
 
 
-def test_the_site_can_be_published_as_it_is():
-    assert (HTML / ".nojekyll").exists()
-    assert "book/intro.html" in (HTML / "index.html").read_text(encoding="utf-8")
-    assert (HTML / "_static/fonts/GUST-FONT-LICENSE.txt").exists()
-
-
-def test_the_index_leads_to_every_term():
+def test_the_index_leads_to_every_term_and_no_chapter_is_without():
     terms = tomllib.loads((BOOK / "terms.toml").read_text(encoding="utf-8"))
+    assert {*notebooks()} <= {*terms}
     links = {link.text: link["href"] for link in page("genindex").select(".indextable a")}
     for name, headings in terms.items():
         for term in (term for terms in headings.values() for term in terms):
@@ -168,27 +137,12 @@ def test_the_index_leads_to_every_term():
             assert page(f"book/{name}").find(id=anchor), term
 
 
-def test_every_page_of_the_book_is_in_the_index():
-    terms = tomllib.loads((BOOK / "terms.toml").read_text(encoding="utf-8"))
-    assert {*notebooks()} <= {*terms}
-
-
-def test_the_package_page_has_what_the_package_offers():
+def test_the_package_page_has_what_is_offered_with_its_source_a_test_and_a_chapter():
     shown = {entry["id"].removeprefix("unmasked.") for entry in page("book/api").select("dt[id]")}
     names = {name.rpartition(".")[2] for name in shown}
     modules = {name.rpartition(".")[0].partition(".")[0] for name in shown}
     assert {*unmasked.__all__} - {"device", "PRESETS"} <= names | modules
-
-
-def test_each_name_has_its_source_a_test_and_a_chapter():
     for entry in page("book/api").select("dl.py:has(> dt[id])"):
         words = [link.text for link in entry.dd.find_all("a")][:3]
         assert words[:2] == ["Source", "test"], entry.dt["id"]
         assert re.fullmatch(r"chapter \d+", words[2])
-
-
-@EVERY
-def test_the_footer_has_the_licences_and_how_to_cite(name):
-    links = [link["href"] for link in page(name).select("footer.bd-footer-content a, footer a")]
-    for end in ("LICENSE", "LICENSE-TEXT", "LICENSE-MODELS", "#how-to-cite-this-book"):
-        assert [link for link in links if link.endswith(end)], end

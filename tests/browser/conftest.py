@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from helpers.browsers import launch
 from helpers.pages import HTML
-from helpers.visit import SIZES, Visit
+from helpers.visit import Visit, visiting
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -36,23 +36,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(params=["light", "dark"])
-def theme(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture(params=SIZES)
-def size(request: pytest.FixtureRequest) -> tuple[int, int]:
-    return SIZES[request.param]
-
-
 @pytest.fixture
-def visit(browser: Browser, site: str, theme: str, size: tuple[int, int]) -> Iterator[Visit]:
-    width, height = size
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
-    )
-    visit = Visit(context.new_page(), site)
-    yield visit
-    assert visit.faults == []
-    context.close()
+def visit(browser: Browser, site: str) -> Iterator[Visit]:
+    with visiting(browser, site) as visit:
+        yield visit

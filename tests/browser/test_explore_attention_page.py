@@ -8,8 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, expect
 
-from helpers.alone import alone
-from helpers.visit import faults_of_access, overflow
+from helpers.visit import alone, faults_on_a_phone
 from unmasked.attention import masked_softmax
 from unmasked_book.live import explore_attention
 
@@ -18,7 +17,7 @@ SCORES = [1.37, 1.67, 0.82, -0.05, 0.22, -0.71, -1.75, -0.27]
 
 @pytest.fixture
 def root(browser: Browser) -> Iterator[Locator]:
-    with alone(browser, explore_attention(SCORES)) as element:
+    with alone(browser, explore_attention(SCORES).html()) as element:
         yield element
 
 
@@ -35,80 +34,48 @@ def measures(width: int, *, divided: bool) -> tuple[list[float], float, float]:
     return weights.tolist(), entropy, (weights * (1 - weights)).sum().item()
 
 
-def test_weights_entropy_and_slope_are_those_of_the_package(root: Locator):
-    for divided in (True, False):
-        root.get_by_role("checkbox").set_checked(divided)
-        for power in (0, 3, 6, 10):
-            root.get_by_role("slider").fill(str(power))
-            width = 2**power
-            weights, entropy, slope = measures(width, divided=divided)
-            expect(root.get_by_role("status")).to_have_text(
-                f"Width {width}, {'divided' if divided else 'not divided'}: entropy {entropy:.2f} "
-                f"of 3.00 bits, slope {slope:.2f}. The largest weight is {max(weights):.2f}."
-            )
-            assert numbers(root, 2) == pytest.approx(weights, abs=0.005)
-            raw = [score * math.sqrt(width) for score in SCORES]
-            assert numbers(root, 0) == pytest.approx(raw, abs=0.05)
-            assert numbers(root, 1) == pytest.approx(SCORES if divided else raw, abs=0.05)
-
-
-def test_bars_are_as_long_as_their_numbers_and_fade_beyond_the_picture(root: Locator):
-    def heights(row: int) -> list[float]:
-        bars = root.locator(".unmasked-bars").nth(row).locator("span")
-        return bars.evaluate_all("all => all.map(e => e.getBoundingClientRect().height)")
-
-    weights = numbers(root, 2)
-    unit = max(heights(2)) / max(weights)
-    assert heights(2) == pytest.approx([unit * weight for weight in weights], abs=0.6)
-    half = max(heights(0))
-    assert heights(1) == pytest.approx([half * abs(s) / 3 / 1.75 for s in SCORES], abs=0.6)
-    assert root.locator(".up, .down").count() == 5  # of 8 times as much, what exceeds 3 times
-    root.get_by_role("slider").fill("0")
-    root.page.wait_for_function("document.querySelectorAll('.up, .down').length === 0")
-
-
-def test_the_curves_fall_without_the_division_and_stay_with_it(root: Locator):
-    points = root.locator("polyline").evaluate_all(
-        "all => all.map(e => [...e.points].map(p => p.y))"
-    )
-    assert len(points) == 4
-    for divided, raw in (points[:2], points[2:]):
-        assert len(set(divided)) == 1
-        assert all(a <= b for a, b in pairwise(raw))  # downwards
-        assert raw[0] == divided[0]
-    labels = [image.get_attribute("aria-label") for image in root.get_by_role("img").all()]
-    entropies = [measures(width, divided=False)[1] for width in (1, 1024)]
-    assert labels[0] == (
-        f"entropy {entropies[0]:.2f} of 3.00 bits. At any width it is {entropies[0]:.2f} if "
-        f"divided; if not, it falls to {entropies[1]:.2f} at 1024."
-    )
-
-
-def test_the_keyboard_alone_is_enough(root: Locator):
-    said = root.get_by_role("status")
-    root.page.keyboard.press("Tab")
-    root.page.keyboard.press("ArrowRight")
-    assert root.get_by_role("slider").get_attribute("aria-valuetext") == "128"
-    root.page.keyboard.press("Tab")
-    root.page.keyboard.press("Space")
-    expect(said).to_contain_text("Width 128, not divided: ")
-    root.page.keyboard.press("Tab")
-    root.page.keyboard.press("Enter")
-    lines = root.locator("li").all_inner_texts()
-    weights = measures(128, divided=False)[0]
-    assert lines[0] == f"score {SCORES[0] * math.sqrt(128):.2f}, weight {weights[0]:.3f}"
-    assert len(lines) == 8
-
-
-def test_it_fits_a_phone_and_is_accessible(browser: Browser, theme: str):
-    with alone(browser, explore_attention(SCORES), 390, theme) as root:
-        root.get_by_role("slider").fill("10")
-        root.get_by_role("checkbox").uncheck()
-        root.locator("summary").click()
-        expect(root.get_by_role("status")).to_contain_text("Width 1024, not divided")
-        assert overflow(root.page) <= 0
-        clipped = root.locator(".unmasked-bars small").evaluate_all(
-            "all => all.filter(e => e.scrollWidth > e.clientWidth).length"
+@pytest.mark.parametrize("divided", [True, False])
+def test_weights_entropy_and_slope_are_those_of_the_package(root: Locator, divided: bool):
+    root.get_by_role("checkbox").set_checked(divided)
+    for power in (0, 3, 10):
+        root.get_by_role("slider").fill(str(power))
+        width = 2**power
+        weights, entropy, slope = measures(width, divided=divided)
+        expect(root.get_by_role("status")).to_have_text(
+            f"Width {width}, {'divided' if divided else 'not divided'}: entropy {entropy:.2f} "
+            f"of 3.00 bits, slope {slope:.2f}. The largest weight is {max(weights):.2f}."
         )
-        assert clipped == 0
-        assert faults_of_access(root.page, ".unmasked-live") == []
+        assert numbers(root, 2) == pytest.approx(weights, abs=0.005)
+        raw = [score * math.sqrt(width) for score in SCORES]
+        assert numbers(root, 0) == pytest.approx(raw, abs=0.05)
+        assert numbers(root, 1) == pytest.approx(SCORES if divided else raw, abs=0.05)
+
+
+def test_bars_and_curves_show_their_numbers(root: Locator):
+    lengths = "all => all.map(e => parseFloat(e.style.height))"  # in percent of the picture
+    raw, divided, weights = (
+        root.locator(".unmasked-bars").nth(row).locator("span").evaluate_all(lengths)
+        for row in range(3)
+    )
+    shares = [abs(score) / max(map(abs, SCORES)) for score in SCORES]
+    assert weights == pytest.approx([100 * weight for weight in numbers(root, 2)], abs=0.51)
+    assert divided == pytest.approx([50 * share / 3 for share in shares], abs=0.01)
+    assert raw == pytest.approx([min(50, 50 * 8 * share / 3) for share in shares], abs=0.01)
+    assert root.locator(".up, .down").count() == sum(8 * share > 3 for share in shares)
+    heights = "all => all.map(e => [...e.points].map(p => p.y))"
+    curves = root.locator("polyline").evaluate_all(heights)
+    for same, falling in (curves[:2], curves[2:]):
+        assert len(set(same)) == 1
+        assert same[0] == falling[0] < falling[-1]  # downwards
+        assert all(a <= b for a, b in pairwise(falling))
+
+
+def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(root: Locator):
+    for key in ("Tab", "ArrowRight", "Tab", "Space", "Tab", "Enter"):
+        root.page.keyboard.press(key)
+    assert root.get_by_role("slider").get_attribute("aria-valuetext") == "128"
+    expect(root.get_by_role("status")).to_contain_text("Width 128, not divided: ")
+    weight = measures(128, divided=False)[0][0]
+    first = root.locator("li").first
+    expect(first).to_have_text(f"score {SCORES[0] * math.sqrt(128):.2f}, weight {weight:.3f}")
+    assert faults_on_a_phone(root.page) == []

@@ -7,15 +7,14 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Locator, expect
 
-from helpers.alone import alone
-from helpers.visit import faults_of_access, overflow
+from helpers.visit import alone, faults_on_a_phone
 from unmasked.positions import frequencies, sinusoids
 from unmasked_book.live import explore_positions
 
 
 @pytest.fixture
 def positions(browser: Browser) -> Iterator[Locator]:
-    with alone(browser, explore_positions(12, 3)) as element:
+    with alone(browser, explore_positions(12, 3).html()) as element:
         element.locator("summary").click()
         yield element
 
@@ -31,7 +30,7 @@ def number(text: str) -> float:
 
 
 def captions(element: Locator, name: str) -> list[float]:
-    """What stands under the clocks: ω, ωδ or cos."""
+    """What stands under the clocks: ωδ or cos."""
     lines = element.locator("figcaption span").all_inner_texts()
     return [number(line.split(" = ")[1]) for line in lines if line.split(" = ")[0].strip() == name]
 
@@ -45,15 +44,14 @@ def agree(element: Locator, width: int, position: int, offset: int) -> None:
     assert torch.allclose(torch.tensor(numbers[:-1]), torch.tensor(expected), atol=0.000501)
     dot = float(here @ there)
     assert numbers[-1] == pytest.approx([dot], abs=0.000501)
-    angles = (offset * frequencies(width)).tolist()
-    assert captions(element, "ωδ") == pytest.approx(angles, abs=0.000501)
-    cosines = (offset * frequencies(width)).cos().tolist()
-    assert captions(element, "cos") == pytest.approx(cosines, abs=0.000501)
+    angles = offset * frequencies(width)
+    assert captions(element, "ωδ") == pytest.approx(angles.tolist(), abs=0.000501)
+    assert captions(element, "cos") == pytest.approx(angles.cos().tolist(), abs=0.000501)
     equation = element.locator("p", has_text=f"PE({position}) · PE({position + offset}) = ")
     assert number(equation.inner_text().split(" = ")[-1]) == pytest.approx(dot, abs=0.000501)
 
 
-def turns(element: Locator) -> list[tuple[float, float]]:
+def turns(element: Locator) -> list[list[tuple[float, float]]]:
     """Where the two hands of each clock point, as [sine, cosine] each."""
     points = "lines => lines.map(line => line.getAttribute('points'))"
     ends = []
@@ -64,28 +62,17 @@ def turns(element: Locator) -> list[tuple[float, float]]:
     return ends
 
 
-@pytest.mark.parametrize(("position", "offset"), [(12, 3), (0, 0), (100, 50), (37, 1)])
 @pytest.mark.parametrize("width", [8, 16])
-def test_its_numbers_are_the_packages(positions: Locator, width: int, position: int, offset: int):
+def test_its_numbers_are_the_packages(positions: Locator, width: int):
     positions.get_by_label(str(width), exact=True).check()
     expect(positions.locator("figure")).to_have_count(width // 2)
-    move(positions, position, offset)
-    agree(positions, width, position, offset)
-    for hands, place in zip(turns(positions), (position, position + offset), strict=True):
-        row = sinusoids(place, 1, width).view(-1, 2)
-        assert torch.allclose(torch.tensor(hands, dtype=torch.float64), row, atol=1e-6)
-
-
-def test_angles_and_dot_product_stay_while_the_position_moves(positions: Locator):
-    seen, hands = set(), set()
-    for position in (0, 5, 60, 99):
-        move(positions, position, 7)
-        equation = positions.locator("p", has_text="PE(").inner_text().split(" = ", 1)[1]
-        mark = positions.locator(".up-mark").get_attribute("cx")
-        seen.add((equation, mark, *captions(positions, "ωδ")))
-        hands.add(str(turns(positions)))
-    assert len(seen) == 1
-    assert len(hands) == 4
+    for position, offset in ((12, 3), (0, 0), (100, 50), (37, 1)):
+        move(positions, position, offset)
+        agree(positions, width, position, offset)
+        for hands, place in zip(turns(positions), (position, position + offset), strict=True):
+            row = sinusoids(place, 1, width).view(-1, 2)
+            assert torch.allclose(torch.tensor(hands, dtype=torch.float64), row, atol=1e-6)
+    expect(positions.get_by_role("status")).to_contain_text("From position 37 to 38 the hands turn")
 
 
 def test_the_mark_moves_along_the_curve(positions: Locator):
@@ -102,16 +89,20 @@ def test_the_mark_moves_along_the_curve(positions: Locator):
 def test_a_hand_can_be_dragged(positions: Locator):
     """The second hand turns by 0.1 at each step: a quarter turn is 15.7 positions."""
     move(positions, 0, 3)
+    mouse = positions.page.mouse
     box = positions.locator("figure svg").nth(1).bounding_box()
     middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     radius = box["width"] / 2.6
-    mouse = positions.page.mouse
-    mouse.move(middle[0], middle[1] - radius)
+
+    def drag(*places: tuple[float, float]) -> None:
+        for x, y in places:
+            mouse.move(middle[0] + radius * x, middle[1] + radius * y)
+
+    drag((0, -1))
     mouse.down()
-    mouse.move(middle[0] + radius * 0.7, middle[1] - radius * 0.7)
-    mouse.move(middle[0] + radius, middle[1])
+    drag((0.7, -0.7), (1, 0))
     mouse.up()
-    mouse.move(middle[0], middle[1] + radius)  # let go: nothing moves any more
+    drag((0, 1))  # let go: nothing moves any more
     slider = positions.get_by_label("Position p")
     assert slider.input_value() == "16"
     expect(positions.locator("th", has_text="PE(").first).to_have_text("PE(16)")
@@ -119,39 +110,16 @@ def test_a_hand_can_be_dragged(positions: Locator):
     box = positions.locator(".up-knob").nth(1).bounding_box()
     mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     mouse.down()
-    for x, y in ((0.7, -0.7), (0, -1), (-0.7, -0.7), (-1, 0)):  # beyond the start: it stays there
-        mouse.move(middle[0] + radius * x, middle[1] + radius * y)
+    drag((0.7, -0.7), (0, -1), (-0.7, -0.7), (-1, 0))  # beyond the start: it stays there
     mouse.up()
     assert slider.input_value() == "0"
 
 
-def test_it_can_be_used_by_keyboard_alone(positions: Locator):
-    page = positions.page
+def test_the_keyboard_alone_is_enough_also_on_a_phone(positions: Locator):
     positions.get_by_label("Position p").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Tab")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Tab")
-    page.keyboard.press("ArrowRight")
+    for key in ("ArrowRight", "Tab", "ArrowRight", "ArrowRight", "Tab", "ArrowRight"):
+        positions.page.keyboard.press(key)
     expect(positions.locator("figure")).to_have_count(8)
     agree(positions, 16, 13, 5)
-
-
-def test_what_changes_is_told_to_those_who_cannot_see_it(positions: Locator):
-    move(positions, 20, 10)
-    dot = float((10 * frequencies(8)).cos().sum())
-    expect(positions.get_by_role("status")).to_have_text(
-        "From position 20 to 30 the hands turn by 10.000, 1.000, 0.100, 0.010 radians. "
-        f"The dot product is {dot:.3f}."
-    )
-
-
-def test_it_fits_a_phone_and_is_accessible_in_both_themes(browser: Browser, theme: str):
-    with alone(browser, explore_positions(), 390, theme) as element:
-        element.locator("summary").click()
-        element.get_by_label("16", exact=True).check()
-        expect(element.locator("figure")).to_have_count(8)
-        move(element, 100, 50)
-        assert faults_of_access(element.page, ".unmasked-live") == []
-        assert overflow(element.page) <= 0
+    move(positions, 100, 50)
+    assert faults_on_a_phone(positions.page) == []

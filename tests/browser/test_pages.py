@@ -1,74 +1,85 @@
 """Every page in a real browser: both themes, two widths, no fault, nothing fetched from outside."""
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
-from helpers.pages import pages
+from helpers.pages import notebooks, pages
 from helpers.visit import SIZES, Visit, faults_of_access, overflow
 
 FIRST_VISIT = 1.4e6  # bytes, figures aside
-
-
-EVERY = pytest.mark.parametrize("name", [*pages(), "search", "genindex"])
 ARTICLES = set(pages())
-NARROW_AND_DARK = (
-    "color-contrast",
-    "scrollable-region-focusable",
-    "target-size",
-)  # what may differ
+CHAPTERS = {f"book/{name}" for name in notebooks()}
+# In each theme a width, and what may differ there from what axe has seen before.
+THEMES = {
+    "light": ("wide", ()),
+    "dark": ("narrow", ("color-contrast", "scrollable-region-focusable", "target-size")),
+}
 CODE = "book/01_masks"  # where the words of code are looked at, too: they are coloured alike
 PLAIN_CODE = "document.querySelectorAll('.highlight pre').forEach(e => e.textContent += '')"
-
-
 REACHED = """() => [...document.querySelectorAll("pre, .pst-scrollable-table-container")].every(
     (box) => box.scrollWidth <= box.clientWidth || box.tabIndex >= 0)"""
+BYTES = """performance.getEntries().filter((entry) => !entry.name.includes("/_images/"))
+    .reduce((sum, entry) => sum + (entry.encodedBodySize || 0), 0)"""
+INKS = """["p", "math", "pre span", "h2", "td"]
+    .map((part) => document.querySelector(".bd-article " + part)).filter(Boolean)
+    .map((e) => getComputedStyle(e).color.slice(4, -1).split(",").map(Number))"""
+CUT = "all => all.filter(m => m.getBoundingClientRect().right > innerWidth).length"
+SHOWN = "all => all.map(s => s.checkVisibility() && s.clientHeight)"
 
 
-@EVERY
-@pytest.mark.parametrize(("theme", "size"), [("light", SIZES["wide"]), ("dark", SIZES["narrow"])])
-def test_the_page_opens_fits_and_can_be_read(visit: Visit, theme: str, name: str):
-    """In both themes, each at both widths; opened once a theme for all that is asked of it."""
-    page = visit.open(name)
-    if name in ARTICLES:
-        if theme == "light":
-            assert bytes_of_a_first_visit(page) < FIRST_VISIT
-        can_be_seen_and_printed(page, theme)
-    first = page.viewport_size
-    for width, height in SIZES.values():
-        page.set_viewport_size({"width": width, "height": height})
+@pytest.mark.parametrize("name", [*pages(), "search", "genindex"])
+def test_the_page_opens_fits_and_can_be_read(visit: Visit, name: str):
+    for theme, (size, rules) in THEMES.items():
+        visit.page.set_viewport_size(SIZES[size])
+        visit.page.emulate_media(color_scheme=theme)
+        page = visit.open(name, until="networkidle")
         assert overflow(page) <= 0
         assert page.locator("h1:visible").count() == 1
-    page.set_viewport_size(first)
-    page.wait_for_function(REACHED)  # the theme looks at the new width a moment later
-    if name != CODE:
-        page.evaluate(PLAIN_CODE)
-    assert faults_of_access(page, rules=() if theme == "light" else NARROW_AND_DARK) == []
-
-
-def can_be_seen_and_printed(page: Page, theme: str) -> None:
-    for brightness in inks(page):  # dark on light or light on dark
-        assert brightness < 128 if theme == "light" else brightness > 128
-    page.emulate_media(media="print")
-    assert max(inks(page)) < 140  # dark on paper, in either theme
-    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert background in {"rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"}
-    page.emulate_media(media="screen")
-
-
-def bytes_of_a_first_visit(page: Page) -> int:
-    weights = page.evaluate(
-        "performance.getEntriesByType('resource').filter(e => !e.name.includes('/_images/'))"
-        ".map(e => e.encodedBodySize)"
-    )
-    document = page.evaluate("performance.getEntriesByType('navigation')[0].encodedBodySize")
-    return sum(weights) + document
+        page.wait_for_function(REACHED)
+        if name in ARTICLES:
+            assert page.evaluate(BYTES) < FIRST_VISIT
+            assert all((ink < 128) == (theme == "light") for ink in inks(page))
+        if name != CODE:
+            page.evaluate(PLAIN_CODE)
+        assert faults_of_access(page, rules=rules) == []
+        if name in ARTICLES:
+            can_be_printed(page, name)
 
 
 def inks(page: Page) -> list[float]:
     """How bright text, formulas, code and headings of the article are, from 0 to 255."""
-    colours = page.evaluate(
-        "['p', 'math', 'pre span', 'h2', 'td'].map(s => document.querySelector('.bd-article ' + s))"
-        ".filter(Boolean).map(e => getComputedStyle(e).color)"
-    )
-    parts = [[int(part) for part in colour[4:-1].split(",")] for colour in colours]
-    return [0.3 * red + 0.59 * green + 0.11 * blue for red, green, blue in parts]
+    return [0.3 * red + 0.59 * green + 0.11 * blue for red, green, blue in page.evaluate(INKS)]
+
+
+def can_be_printed(page: Page, name: str) -> None:
+    """Dark on white in either theme, formulas whole, solutions open, figures that stand still."""
+    figures = page.locator("div.cell_output:has(.unmasked-live) > img")
+    assert not any(figure.is_visible() for figure in figures.all())
+    page.set_viewport_size(SIZES["paper"])
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert max(inks(page)) < 140
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert background in {"rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"}
+    assert page.locator("math[display=block]").evaluate_all(CUT) == 0
+    for figure in figures.all():
+        page.wait_for_function("img => img.naturalWidth > 0", arg=figure.element_handle())
+        assert figure.is_visible()
+    assert page.locator(".cell_output .unmasked-live:visible").count() == 0
+    if name in CHAPTERS:
+        solutions = page.locator("details.solution pre").evaluate_all(SHOWN)
+        assert all(solutions)
+        assert len(solutions) >= 3 or name.startswith(("book/00", "book/15"))
+        assert page.locator("details.hide:not(.solution)").count() > 0
+        assert page.locator("details.hide:not(.solution):visible").count() == 0
+    page.emulate_media(media="screen")
+
+
+def test_without_scripts_the_page_says_so_and_keeps_its_figures(browser: Browser, site: str):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}/book/live.html")
+    assert page.locator("noscript p").is_visible()
+    page.goto(f"{site}/book/01_masks.html")
+    assert page.locator("div.cell_output:has(.unmasked-live) > img").is_visible()
+    context.close()

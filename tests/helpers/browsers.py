@@ -44,7 +44,8 @@ class Firefox:
         self.process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        self.connection, self.number = self.connected(port), 0
+        self.connection = self.connected(port)
+        self.answers, self.number = self.connection.makefile("rb"), 0
         self.receive()  # who it is
         self.send("WebDriver:NewSession", {"capabilities": {}})
         self.send("WebDriver:SetTimeouts", {"script": 120_000})
@@ -58,6 +59,7 @@ class Firefox:
         raise RuntimeError("Firefox did not start within a minute")
 
     def close(self) -> None:
+        self.answers.close()
         self.connection.close()
         self.process.terminate()
         self.process.wait()
@@ -69,17 +71,14 @@ class Firefox:
         _, _, error, result = self.receive()
         if error:
             raise RuntimeError(f"{name}: {error['message']}")
-        return result.get("value", result) if isinstance(result, dict) else result
+        return result
 
     def receive(self) -> Any:
         """A length, a colon, and so many bytes of JSON."""
         size = b""
-        while (byte := self.connection.recv(1)) != b":":
+        while (byte := self.answers.read(1)) != b":":
             size += byte
-        text = b""
-        while len(text) < int(size):
-            text += self.connection.recv(int(size) - len(text))
-        return json.loads(text)
+        return json.loads(self.answers.read(int(size)))
 
     # --- As in Playwright -------------------------------------------------------------------------
 
@@ -87,50 +86,20 @@ class Firefox:
         self.send("WebDriver:Navigate", {"url": address})
 
     def add_script_tag(self, content: str) -> None:
-        script = (
-            "const tag = document.createElement('script'); tag.textContent = arguments[0];"
-            "document.head.append(tag);"
-        )
-        self.send("WebDriver:ExecuteScript", {"script": script, "args": [content]})
+        script = "document.head.append(Object.assign(document.createElement('script'), { text }))"
+        self.evaluate(f"text => {{ {script}; }}", content)
 
     def evaluate(self, function: str, given: Any = None) -> Any:
-        """In the page itself, and not in the sandbox that the protocol's own scripts run in."""
-        answer = "document.documentElement.dataset.answer"
-        self.add_script_tag(
-            f"delete {answer}; (async () => ({function})({json.dumps(given)}))().then("
-            f"value => {{ {answer} = JSON.stringify({{ value }}); }},"
-            f"error => {{ {answer} = JSON.stringify({{ error: String(error) }}); }});"
-        )
+        """Outside of the protocol's own sandbox, where the page's names are known."""
         script = (
-            "const done = arguments[0]; const look = () => "
-            f"{answer} ? done({answer}) : setTimeout(look, 20); look();"
+            f"const [given, done] = arguments; (async () => ({function})(given))().then("
+            "value => done({ value }), error => done({ error: String(error) }));"
         )
-        found = json.loads(
-            self.send("WebDriver:ExecuteAsyncScript", {"script": script, "args": []})
-        )
+        call = {"script": script, "args": [given], "sandbox": None}
+        found = self.send("WebDriver:ExecuteAsyncScript", call)["value"]
         if "error" in found:
             raise RuntimeError(found["error"])
         return found.get("value")
 
-    def element(self, selector: str) -> str:
-        where = {"using": "css selector", "value": selector}
-        return next(iter(self.send("WebDriver:FindElement", where).values()))
-
     def click(self, selector: str) -> None:
-        self.send("WebDriver:ElementClick", {"id": self.element(selector)})
-
-    def type(self, selector: str, text: str) -> None:
-        element = {"id": self.element(selector)}
-        self.send("WebDriver:ElementClear", element)
-        self.send("WebDriver:ElementSendKeys", {**element, "text": text})
-
-    def wait_for_text(self, selector: str, text: str) -> None:
-        """Until the elements say this, or what they say instead."""
-        said = None
-        for _ in range(300):
-            texts = "s => [...document.querySelectorAll(s)].map(e => e.textContent).join(' | ')"
-            said = self.evaluate(texts, selector)
-            if said == text:
-                return
-            time.sleep(0.1)
-        raise AssertionError(f"{selector} says {said!r}, not {text!r}")
+        self.evaluate("selector => document.querySelector(selector).click()", selector)

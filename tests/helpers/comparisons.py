@@ -70,73 +70,71 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     """With all captions and what follows from them, or with every second, third, … of them."""
     torch.set_num_threads(1)
     translator = unmasked.load(name)
+    model = translator.model
     engine = Engine(page, folder_of(name))
 
-    def row(what: str, cases: int, **found: Any) -> dict[str, Any]:
-        return {"model": name, "what": what, "cases": cases, **found}
+    def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
+        return {"model": name, "what": what, "cases": cases, **found, "limit": limit}
 
     for kind, sentences in texts(name).items():
-        ours = engine.ids(sentences)
         theirs = [translator.source.encode(sentence) for sentence in sentences]
-        yield row(f"token IDs: {kind}", len(sentences), differ=different(ours, theirs), limit=0)
+        differ = different(engine.ids(sentences), theirs)
+        yield row(f"token IDs: {kind}", len(sentences), differ=differ)
         if kind in ("captions", "random Unicode"):
             back = [translator.target.decode(tokens) for tokens in theirs]
             differ = different(engine.texts(theirs), back)
-            yield row(f"tokens back to text: {kind}", len(sentences), differ=differ, limit=0)
+            yield row(f"tokens back to text: {kind}", len(sentences), differ=differ)
 
     sources = [translator.read(sentence) for sentence in texts(name)["captions"][::every]]
-    outputs = generated(translator, sources)
+    outputs, count = generated(model, sources), len(sources)
     pairs = [(s, [BOS, *t[:-1]]) for s, t in zip(sources, outputs, strict=True)]
-    gap, _ = largest_gap(engine, translator.model, pairs)
-    yield row("logits", sum(len(t) for _, t in pairs), largest=gap, limit=LIMIT)
+    gap, _ = largest_gap(engine, model, pairs)
+    yield row("logits", sum(len(t) for _, t in pairs), LIMIT, largest=gap)
     some = pairs[:20]
-    gap = largest_map_gap(engine, translator, some)
-    yield row("attention maps, all heads", len(some), largest=gap, limit=LIMIT)
+    gap = largest_map_gap(engine, model, some)
+    yield row("attention maps, all heads", len(some), LIMIT, largest=gap)
 
-    differ = different(engine.greedy(sources), outputs)
-    yield row("greedy translations", len(sources), differ=differ, limit=0)
+    yield row("greedy translations", count, differ=different(engine.greedy(sources), outputs))
+    own = translator.about["length_penalty"]
     beams = {}
-    for width, alpha in ((4, 0.6), (5, translator.about["length_penalty"]))[name == "en-de" :]:
-        beams[width] = searched(translator, sources, width, alpha)
-        found = engine.search("beam", sources, width=width, alpha=alpha)
+    for width, alpha in ((4, 0.6), (5, own))[name == "en-de" :]:
+        found = beam(model, pad(sources), width, length_penalty=alpha).tokens[:, 0].tolist()
+        beams[width] = [without_padding(tokens) for tokens in found]
+        differ = different(engine.search("beam", sources, width=width, alpha=alpha), beams[width])
         what = f"translations with a beam of {width}, length penalty {alpha}"
-        yield row(what, len(sources), differ=different(found, beams[width]), limit=0)
+        yield row(what, count, differ=differ)
 
     for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
-        yield from of_ablation(engine, translator, name, some, parts)
+        yield from of_ablation(engine, model, name, some, parts)
     heads = [("encoder", 0, 1), ("decoder", 2, 3), ("cross", 1, 3), ("cross", 3, 0)]
-    yield from of_ablation(engine, translator, name, some, (), heads)
-    gap, _ = largest_gap(engine, translator.model, pairs, hide=2)
-    yield row("the third source token hidden: logits", len(pairs), largest=gap, limit=LIMIT)
+    yield from of_ablation(engine, model, name, some, (), heads)
+    gap, _ = largest_gap(engine, model, pairs, hide=2)
+    yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
     small = Engine(page, folder_of(name), int8=True)
     differ = different(small.greedy(sources), outputs)
-    yield row("int8: greedy translations", len(sources), differ=differ, limit=2)
-    found = small.search("beam", sources, width=5, alpha=translator.about["length_penalty"])
-    yield row("int8: beam of 5", len(sources), differ=different(found, beams[5]), limit=2)
+    yield row("int8: greedy translations", count, 2, differ=differ)
+    differ = different(small.search("beam", sources, width=5, alpha=own), beams[5])
+    yield row("int8: beam of 5", count, 2, differ=differ)
 
 
 def of_ablation(
-    engine: Engine, translator: Translator, name: str, pairs: Any, parts: tuple[str, ...],
-    heads: Any = (),
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+    engine: Engine, model: Any, name: str, pairs: Any, parts: tuple[str, ...], heads: Any = ()
+) -> Iterator[dict[str, Any]]:
     """The same parts switched off on both sides: logits, relative to the largest, and outputs.
 
     A broken model can make much of a rounding error. So its logits may be as far from those of
     float64 as PyTorch's own float32 is, five times over, and as many outputs may differ from those
     of float64 as PyTorch's own do: a limit that is measured, on this machine.
     """
-    model = without(translator.model, *parts, heads=heads)
+    model = without(model, *parts, heads=heads)
     off = {camel(part): True for part in parts} | {"heads": [" ".join(map(str, h)) for h in heads]}
     what = f"without {' and '.join(PARTS_SAID[part] for part in parts) or 'four heads'}"
     gap, own = largest_gap(engine, model, pairs, off, relative=True)
     row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": len(pairs)}
     yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
     sources = [source for source, _ in pairs]
-    single, exact = (
-        generated(Translator(each, translator.source, translator.target), sources, 12)
-        for each in (model, copy.deepcopy(model).double())
-    )
+    single, exact = (generated(m, sources, 12) for m in (model, copy.deepcopy(model).double()))
     differ = different(engine.greedy(sources, off, limit=12), exact)
     row = {"model": name, "what": f"{what}: greedy", "cases": len(pairs), "differ": differ}
     yield {**row, "limit": different(single, exact), "own": True}
@@ -144,14 +142,14 @@ def of_ablation(
 
 def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
     """Random weights in every kind of model that a configuration can describe."""
-    changes: dict[str, dict[str, Any]] = {preset: {} for preset in MODELS}
-    options = [
+    options: list[dict[str, Any]] = [
         {"norm": "post"}, {"norm": "post", "final_norm": True}, {"norm": "pre"},
         {"positions": "learned"}, {"feed_forward": "conv"}, {"activation": "gelu"},
         {"bias": False}, {"attention_bias": False}, {"scale_embeddings": False},
         {"tie_embeddings": "output"}, {"output_bias": True}, {"n_decoder_layers": 3},
     ]  # fmt: skip
-    made = [small_config(preset) for preset in changes] + [small_config(None, **o) for o in options]
+    made = [small_config(preset) for preset in MODELS] + [small_config(**each) for each in options]
+    pairs = [([4, 9, 5, 22, 2], [1, 7, 8]), ([11, 2], [1, 3, 3, 20, 5, 6])]
     worst = 0.0
     for seed, config in enumerate(made):
         torch.manual_seed(seed)
@@ -159,7 +157,6 @@ def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder:
             translator.save(folder)
             engine = Engine(page, Path(folder))
-        pairs = [([4, 9, 5, 22, 2], [1, 7, 8]), ([11, 2], [1, 3, 3, 20, 5, 6])]
         worst = max(worst, largest_gap(engine, translator.model, pairs)[0])
     yield {"model": "random weights", "what": "every option and preset: logits",
            "cases": len(made), "largest": worst, "limit": LIMIT}  # fmt: skip
@@ -175,17 +172,8 @@ def random_translator(config: Any, size: int) -> Translator:
     return Translator(model, words, words)
 
 
-# --- The package's side -----------------------------------------------------------------------
-
-
-def generated(translator: Translator, sources: Sequence[list[int]], most: int | None = None) -> Any:
-    found = greedy(translator.model, pad(sources), most).tolist()
-    return [without_padding(row) for row in found]
-
-
-def searched(translator: Translator, sources: Sequence[list[int]], width: int, alpha: float) -> Any:
-    found = beam(translator.model, pad(sources), width, length_penalty=alpha).tokens[:, 0].tolist()
-    return [without_padding(row) for row in found]
+def generated(model: Any, sources: Sequence[list[int]], most: int | None = None) -> Any:
+    return [without_padding(row) for row in greedy(model, pad(sources), most).tolist()]
 
 
 def largest_gap(
@@ -198,9 +186,7 @@ def largest_gap(
     ours = own = 0.0
     for (source, target), got in zip(pairs, engine.logits(pairs, off), strict=True):
         tokens = torch.tensor([source])
-        mask = padding_mask(tokens)
-        if hide is not None:
-            mask = mask & (torch.arange(len(source)) != hide)
+        mask = padding_mask(tokens) & (torch.arange(len(source)) != (-1 if hide is None else hide))
         with torch.inference_mode():
             single, double = (
                 each(tokens, torch.tensor([target]), source_mask=mask)[0] for each in (model, exact)
@@ -211,15 +197,13 @@ def largest_gap(
     return ours, own
 
 
-def largest_map_gap(engine: Engine, translator: Translator, pairs: Any) -> float:
+def largest_map_gap(engine: Engine, model: Any, pairs: Any) -> float:
     worst = 0.0
     for source, target in pairs:
         with torch.inference_mode():
-            _, maps = translator.model(
-                torch.tensor([source]), torch.tensor([target]), need_weights=True
-            )
+            _, maps = model(torch.tensor([source]), torch.tensor([target]), need_weights=True)
         for kind in ("encoder", "decoder", "cross"):
-            theirs = torch.stack([layer[0] for layer in getattr(maps, kind)])
+            theirs = torch.cat(getattr(maps, kind))
             ours = engine.maps(kind, source, target, theirs.shape[1])
             worst = max(worst, float((ours - theirs).abs().max()))
     return worst

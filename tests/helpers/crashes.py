@@ -1,32 +1,47 @@
-"""Trainings that die, in a process of their own: it forks, and so must not have threads.
+"""Trainings and savings that die, or meet; they fork, and so must not have threads."""
 
-`python crashes.py kills FOLDER SEED` kills them at random moments; `python crashes.py points
-FOLDER` at each operation on the disk of which a checkpoint consists.
-"""
-
+import json
 import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable
+from functools import cache, partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch._dynamo  # which an optimiser imports: once here, and not in each child
 
-from helpers.small_training import quiet, small
+from helpers import same_tensors
+from helpers.small_training import quiet, small, stopping_at
+from unmasked import Transformer, TransformerConfig
 from unmasked.storage import checkpoint
-from unmasked.storage.files import tensors_of, write_tensors
+from unmasked.storage.files import UNFINISHED, tensors_of, write_tensors
+from unmasked.storage.model import CONFIG
+from unmasked.tokens import Subwords
+from unmasked.translator import Translator
 
-KILLS = 25
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
+NAMES = ("old", "new")
 
 
-def child(work: Callable[[], None]) -> int:
+def told(name: str, folder: Path) -> Any:
+    """What a function of this module returns, in a process of its own."""
+    paths = os.pathsep.join(sys.path)
+    alone = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": paths}
+    command = [sys.executable, "-m", "helpers.crashes", name, folder]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **alone})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def child(work: Callable[[], object]) -> int:
     process = os.fork()
     if process == 0:
         status = 1
@@ -45,8 +60,48 @@ def ended(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def finish(folder: Path) -> None:
-    """Trains on from wherever the folder stands, to the end."""
+def killed(process: int, after: float) -> bool:
+    """Whether it was, before it ended by itself."""
+    time.sleep(after)
+    os.kill(process, signal.SIGKILL)
+    return ended(process) == -signal.SIGKILL
+
+
+def at_each_operation(base: Path, begin: Callable, write: Callable, found: Callable) -> list:
+    """A death before each one of a writing, and what is found then; the last goes through."""
+    seen: list = []
+    base.mkdir()
+    while True:
+        folder, event = base / str(len(seen)), base / "event"
+        begin(folder)
+        die = partial(die_before, len(seen), folder, event)
+        status = ended(child(partial(write, folder, die)))
+        seen.append([event.read_text() if status else "none", found(folder)])
+        if status == 0:
+            return seen
+        assert status == -signal.SIGKILL
+
+
+def die_before(number: int, folder: Path, event: Path) -> None:
+    """Before that operation from now on; what is unfinished loses its second half."""
+    operations = count()
+
+    def hook(name: str, arguments: tuple) -> None:
+        if name in EVENTS and next(operations) == number:
+            left = [*folder.glob(f"{UNFINISHED}*"), *folder.glob(f"{UNFINISHED}*/*")]
+            for path in filter(Path.is_file, left):
+                os.truncate(path, path.stat().st_size // 2)
+            event.write_text(f"{name} {Path(str(arguments[0])).name}")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+# --- Trainings --------------------------------------------------------------------------------
+
+
+def train_on(folder: Path) -> None:
+    """From wherever the folder stands, to the end."""
     torch.set_num_threads(1)
     model = small()
     quiet(model, folder=folder, checkpoint_every=2, resume=True, every=5)
@@ -54,87 +109,123 @@ def finish(folder: Path) -> None:
 
 
 def end(folder: Path) -> bytes:
-    assert ended(child(lambda: finish(folder))) == 0
-    left = list(folder.glob(f"{checkpoint.UNFINISHED}*"))
-    assert not left, f"left behind: {left}"
+    assert ended(child(partial(train_on, folder))) == 0
+    assert not list(folder.glob(f"{UNFINISHED}*"))
     return (folder / "end.safetensors").read_bytes()
 
 
-def kills(base: Path, seed: int) -> None:
-    draw = random.Random(seed)
+def trainings_killed(base: Path) -> tuple[int, list[bool]]:
     began = time.perf_counter()
     expected = end(base / "whole")
-    whole = time.perf_counter() - began
-    fell: Counter[str] = Counter()
-    while sum(fell.values()) < KILLS:
-        folder = base / str(sum(fell.values()))
+    whole, deaths, same = time.perf_counter() - began, 0, []
+    while deaths < 25:
+        folder = base / str(len(same))
         for _ in range(7):
-            process = child(lambda folder=folder: finish(folder))
-            time.sleep(draw.uniform(0.0, whole))
-            os.kill(process, signal.SIGKILL)
-            if ended(process) == 0:
+            process = child(partial(train_on, folder))
+            if not killed(process, random.uniform(0.0, whole)):
                 break
-            unfinished = any(folder.glob(f"{checkpoint.UNFINISHED}*"))
-            fell["writing or deleting" if unfinished else "elsewhere"] += 1
-        assert end(folder) == expected, f"other weights in {folder}, seed {seed}"
-    print(f"killed {sum(fell.values())} times: {dict(fell)}; seed {seed}, {whole:.2f} s a run")
+            deaths += 1
+        same.append(end(folder) == expected)
+    return deaths, same
 
 
-def points(base: Path) -> None:
-    expected = end(base / "whole")
-    prepared = base / "prepared"
-    assert ended(child(lambda: stop_before_save(prepared, 3))) == 3
-    seen: list[str] = []
-    while True:
-        folder = base / str(len(seen))
-        shutil.copytree(prepared, folder)
-        status = ended(child(lambda folder=folder: crash_in_save(folder, len(seen))))
-        if status == 0:
-            break
-        assert status == -signal.SIGKILL
-        seen.append((folder / "event").read_text())
-        assert end(folder) == expected, f"other weights after a crash at {seen[-1]}"
-    print(f"crashed before each of {len(seen)} operations: {', '.join(seen)}")
+def training_at_each_operation(base: Path) -> list:
+    """Of the third checkpoint, which has the first deleted."""
+    expected, prepared = end(base / "whole"), base / "prepared"
+    with stopping_at(5):
+        assert ended(child(partial(train_on, prepared))) == 1
+
+    def write(folder: Path, die: Callable) -> None:
+        save = checkpoint.save
+
+        def dying(*arguments: Any) -> None:
+            die()
+            save(*arguments)
+            os._exit(0)
+
+        checkpoint.save = dying
+        train_on(folder)
+
+    copied = partial(shutil.copytree, prepared)
+    return at_each_operation(base / "dying", copied, write, lambda path: end(path) == expected)
 
 
-def stop_before_save(folder: Path, number: int) -> None:
-    real, saved = checkpoint.save, []
-
-    def save(*arguments: object) -> Path:
-        saved.append(0)
-        if len(saved) == number:
-            os._exit(number)
-        return real(*arguments)
-
-    checkpoint.save = save
-    finish(folder)
+# --- Savings ----------------------------------------------------------------------------------
 
 
-def crash_in_save(folder: Path, number: int) -> None:
-    """Dies before that operation of the next save; what is unfinished loses its second half."""
-    real, counted = checkpoint.save, [-1]
+@cache
+def made(name: str) -> Translator:
+    """Two models with other words and other weights, so that their files cannot be mixed up."""
+    words = Subwords.of([f"the {name} dog sleeps", "der Hund"], 40)
+    torch.manual_seed(NAMES.index(name))
+    sizes = {"source_vocab": len(words), "target_vocab": len(words), "d_model": 16, "d_ff": 16}
+    model = Transformer(TransformerConfig(**sizes, n_heads=2, n_layers=1))
+    return Translator(model, words, words, {"name": name})
 
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event not in EVENTS or counted[0] < 0:
-            return
-        counted[0] += 1
-        if counted[0] == number + 1:
-            counted[0] = -1
-            for path in folder.glob(f"{checkpoint.UNFINISHED}*/*"):
-                os.truncate(path, path.stat().st_size // 2)
-            (folder / "event").write_text(f"{event} {Path(str(arguments[0])).name}")
-            os.kill(os.getpid(), signal.SIGKILL)
 
-    def save(*arguments: object) -> None:
-        counted[0] = 0
-        real(*arguments)
-        os._exit(0)
+def held(folder: Path) -> str:
+    """Which of the two a folder holds, whole; an error if it is neither."""
+    if not (folder / CONFIG).exists():
+        return "nothing"
+    read = Translator.load(folder)
+    name: str = read.about["name"]
+    assert same_tensors(tensors_of(read.model), tensors_of(made(name).model))
+    assert read.source.to_json() == made(name).source.to_json()
+    return name
 
-    checkpoint.save = save
-    sys.addaudithook(hook)
-    finish(folder)
+
+def strangers(folder: Path) -> int:
+    """How many files are left there that the configuration does not name."""
+    named = json.loads((folder / CONFIG).read_text())["sums"]
+    return sum(path.name not in named and path.name != CONFIG for path in folder.iterdir())
+
+
+def save_in_turn(folder: Path, times: float = float("inf"), pause: float = 0.0) -> None:
+    done = 0
+    while done < times:
+        made(NAMES[done % 2]).save(folder)
+        time.sleep(pause)
+        done += 1
+
+
+def savings_killed(folder: Path) -> tuple[list[str], int]:
+    began = time.perf_counter()
+    save_in_turn(folder, 4)
+    one, loaded, within = (time.perf_counter() - began) / 4, [], 0
+    for _ in range(15):
+        before = strangers(folder)
+        assert killed(child(partial(save_in_turn, folder)), random.uniform(0.5, 6) * one)
+        loaded.append(held(folder))
+        within += strangers(folder) > before
+    return loaded, within
+
+
+def saving_at_each_operation(base: Path) -> dict[str, list]:
+    """Over a model that is there; and into an empty folder."""
+
+    def write(folder: Path, die: Callable) -> None:
+        die()
+        made("new").save(folder)
+
+    return {
+        "old": at_each_operation(base / "over", made("old").save, write, held),
+        "nothing": at_each_operation(base / "first", Path.mkdir, write, held),
+    }
+
+
+def two_savings(folder: Path) -> list[str]:
+    """Both save two models in turn, with pauses in which this process reads."""
+    made("old").save(folder)
+    writers = [child(partial(save_in_turn, folder, 20, pause=0.02)) for _ in range(2)]
+    read = [held(folder)]
+    while None in [os.waitid(os.P_PID, w, os.WEXITED | os.WNOHANG | os.WNOWAIT) for w in writers]:
+        read.append(held(folder))
+    assert [ended(writer) for writer in writers] == [0, 0]
+    return [*read, held(folder)]
 
 
 if __name__ == "__main__":
-    mode, base = sys.argv[1], Path(sys.argv[2])
-    kills(base, int(sys.argv[3])) if mode == "kills" else points(base)
+    torch.set_num_threads(1)
+    for name in NAMES:
+        made(name)
+    print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))

@@ -16,54 +16,53 @@ from unmasked.tokens import EOS, PADDING
 from unmasked_book.live.bundle import bundle
 from unmasked_book.live.packing import packed
 
-# What a test asks for in the page. Tokens go in; numbers come back as base64 of float32.
+# What a test asks for in the page. Tokens go in; logits come back as base64 of float32.
 ASKED = """
 window.asked = (() => {
-  const { finish, greedy, beam, sample } = unmasked;
+  const { finish, greedy, beam, sample } = unmasked, { model, source, target } = translator;
   const switches = (off) => ({ ...off, heads: new Set(off.heads), hidden: new Set(off.hidden) });
-  const memoryOf = (source, off) => finish(translator.model.encode(source, off));
   const base64 = (numbers) => {
-    const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+    const bytes = new Uint8Array(numbers.buffer);
     let text = "";
     for (let i = 0; i < bytes.length; i += 32768) {
       text += String.fromCharCode(...bytes.subarray(i, i + 32768));
     }
     return btoa(text);
   };
-  const joined = (parts) => {
-    const all = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
-    let at = 0;
-    for (const part of parts) { all.set(part, at); at += part.length; }
-    return base64(all);
+  // A sentence token by token: what each step answers, and the memory that it reads.
+  const read = (source, target, off) => {
+    const memory = finish(model.encode(source, off));
+    let state = model.start();
+    const answers = target.map((token) => {
+      const [answer] = model.step([token], [state], memory, off);
+      state = answer.state;
+      return answer;
+    });
+    return { memory, answers };
+  };
+  const search = (tokens, kind, options, off) => {
+    const memory = finish(model.encode(tokens, off));
+    return finish({ greedy, beam, sample }[kind](model, memory, { ...options, off })).tokens;
   };
   return {
-    ids: (texts) => texts.map((text) => translator.source.encode(text)),
-    texts: (rows) => rows.map((row) => translator.target.decode(row)),
-    // Each source with its target, token by token: logits, and the maps of the whole sentence.
-    read: (pairs, off, wanted) => pairs.map(([source, target]) => {
-      const memory = memoryOf(source, switches(off));
-      const logits = [], maps = { encoder: [], decoder: [], cross: [] };
-      memory.maps.forEach((row) => maps.encoder.push(...row.encoder));
-      let state = translator.model.start();
-      for (const token of target) {
-        const [answer] = translator.model.step([token], [state], memory, switches(off));
-        state = answer.state;
-        logits.push(answer.logits.slice());
-        maps.decoder.push(...answer.maps.decoder);
-        maps.cross.push(...answer.maps.cross);
-      }
-      return joined(wanted === "logits" ? logits : maps[wanted]);
+    ids: (texts) => texts.map((text) => source.encode(text)),
+    texts: (rows) => rows.map((row) => target.decode(row)),
+    logits: (pairs, off) => pairs.map(([source, target]) => {
+      const { answers } = read(source, target, switches(off));
+      const all = new Float32Array(target.length * model.config.target_vocab);
+      answers.forEach(({ logits }, i) => all.set(logits, i * logits.length));
+      return base64(all);
     }),
-    search: (sources, kind, options, off) => sources.map((source) => {
-      const kinds = { greedy, beam, sample };
-      const memory = memoryOf(source, switches(off));
-      const all = { ...options, off: switches(off) };
-      const found = finish(kinds[kind](translator.model, memory, all));
-      return { tokens: found.tokens, score: found.score };
-    }),
+    maps: (source, target, kind) => {
+      const { memory, answers } = read(source, target, switches({}));
+      const maps = kind === "encoder" ? memory.maps : answers.map((answer) => answer.maps);
+      return maps.map((row) => row[kind].map((weights) => [...weights]));
+    },
+    search: (sources, kind, options, off) =>
+      sources.map((source) => search(source, kind, options, switches(off))),
     milliseconds: (sources) => sources.map((source) => {
       const began = performance.now();
-      finish(greedy(translator.model, memoryOf(source, {})));
+      search(source, "greedy", {}, {});
       return performance.now() - began;
     }),
   };
@@ -78,23 +77,21 @@ class Engine:
         self.page = page
         page.goto("about:blank")
         page.add_script_tag(content=bundle("engine/browser.js"))
+
+        def encoded(data: bytes) -> str:
+            return base64.b64encode(data).decode("ascii")
+
         if int8:
-            page.evaluate(
-                "async (data) => { const { unpack, fromBase64, openPacked } = unmasked;"
-                " window.translator = openPacked(await unpack(fromBase64(data))); }",
-                base64.b64encode(packed(folder)).decode("ascii"),
-            )
+            opened = "openPacked(await unpack(fromBase64(given)))"
+            given: Any = encoded(packed(folder))
         else:
+            opened = "openFiles(given[0], fromBase64(given[1]).buffer, given[2])"
             words = [file for file in files_of(folder) if file.suffix == ".json"]
-            page.evaluate(
-                "([config, weights, words]) => { const { fromBase64, openFiles } = unmasked;"
-                " window.translator = openFiles(config, fromBase64(weights).buffer, words); }",
-                [
-                    (folder / CONFIG).read_text(encoding="utf-8"),
-                    base64.b64encode(weights_file(folder).read_bytes()).decode("ascii"),
-                    words[0].read_text(encoding="utf-8") if words else None,
-                ],
-            )
+            texts = [file.read_text(encoding="utf-8") for file in (folder / CONFIG, *words[:1])]
+            given = [texts[0], encoded(weights_file(folder).read_bytes()), *texts[1:]]
+        names = "{ fromBase64, openFiles, openPacked, unpack }"
+        script = f"const {names} = unmasked; window.translator = {opened};"
+        page.evaluate(f"async (given) => {{ {script} }}", given)
         page.add_script_tag(content=ASKED)
 
     def ask(self, name: str, *arguments: Any) -> Any:
@@ -110,41 +107,26 @@ class Engine:
         self, pairs: Sequence[tuple[list[int], list[int]]], off: Mapping[str, Any] | None = None
     ) -> list[Tensor]:
         """For each pair of source and target tokens [T, V]."""
-        answers = self.ask("read", pairs, switches(off), "logits")
-        return [
-            numbers(answer).view(len(target), -1)
-            for answer, (_, target) in zip(answers, pairs, strict=True)
-        ]
+        answers = [base64.b64decode(answer) for answer in self.ask("logits", pairs, off or {})]
+        rows = [torch.frombuffer(bytearray(answer), dtype=torch.float32) for answer in answers]
+        return [row.view(len(target), -1) for row, (_, target) in zip(rows, pairs, strict=True)]
 
     def maps(self, kind: str, source: list[int], target: list[int], heads: int) -> Tensor:
         """Of one pair, as the package has them: [layers, H, queries, keys]."""
-        flat = numbers(self.ask("read", [(source, target)], switches(None), kind)[0])
-        queries, rows, at = len(source if kind == "encoder" else target), [], 0
-        lengths = {
-            "encoder": [len(source)] * queries,
-            "cross": [len(source)] * queries,
-            "decoder": [*range(1, queries + 1)],
-        }[kind]
-        layers = len(flat) // heads // sum(lengths)
-        for length in lengths:  # query by query, layer by layer
-            size = layers * heads * length
-            row = flat[at : at + size].view(layers, heads, length)
-            rows.append(nn.functional.pad(row, (0, max(lengths) - length)))
-            at += size
+        keys = len(target if kind == "decoder" else source)
+        rows = []
+        for layers in self.ask("maps", source, target, kind):  # query by query
+            weights = torch.tensor(layers).view(len(layers), heads, -1)
+            rows.append(nn.functional.pad(weights, (0, keys - weights.shape[-1])))
         return torch.stack(rows, dim=2)
 
     def greedy(self, sources: Sequence[list[int]], off: Any = None, **options: Any) -> Any:
         return self.search("greedy", sources, off, **options)
 
     def search(
-        self,
-        kind: str,
-        sources: Sequence[list[int]],
-        off: Mapping[str, Any] | None = None,
-        **options: Any,
+        self, kind: str, sources: Sequence[list[int]], off: Any = None, **options: Any
     ) -> list[list[int]]:
-        found = self.ask("search", sources, kind, options, switches(off))
-        return [each["tokens"] for each in found]
+        return self.ask("search", sources, kind, options, off or {})
 
     def milliseconds(self, sources: Sequence[list[int]]) -> list[float]:
         """For each sentence, greedy."""
@@ -164,15 +146,6 @@ class InBrowser(nn.Module):
             hidden = [place for place, token in enumerate(one) if token == PADDING]
             rows += self.engine.logits([(one, other)], {**self.off, "hidden": hidden})
         return torch.stack(rows)
-
-
-def numbers(answer: str) -> Tensor:
-    return torch.frombuffer(bytearray(base64.b64decode(answer)), dtype=torch.float32)
-
-
-def switches(off: Mapping[str, Any] | None) -> dict[str, Any]:
-    """With the lists that the page makes sets of."""
-    return {"heads": [], "hidden": [], **(off or {})}
 
 
 def without_padding(row: Iterable[int]) -> list[int]:

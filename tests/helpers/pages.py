@@ -1,16 +1,21 @@
 """The book as files: its pages, its notebooks, where it is built, where its repository is."""
 
+import tomllib
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import yaml
 
-from repository import current as repository  # noqa: F401 (for the tests that import this)
-
 ROOT = Path(__file__).parents[2]
 BOOK = ROOT / "book"
 HTML = ROOT / "_build/html"
+
+
+def repository() -> str:
+    """The address that pyproject.toml states."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project["urls"]["Repository"]
 
 
 def pages() -> list[str]:

@@ -1,24 +1,18 @@
-"""What several processes do at once: a script for torchrun.
-
-`torchrun … side_by_side.py trainings FOLDER` writes what each of `RECIPES` gives; `… resume
-FOLDER` stops a training, resumes it, and writes its weights and those of one that went through.
-"""
+"""What several processes do at once: `torchrun … -m helpers.side_by_side FUNCTION FOLDER`."""
 
 import json
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import torch
 
-from helpers.small_training import quiet, small
+from helpers.small_training import quiet, small, stopping_at
 from unmasked import Transformer
 from unmasked.storage.files import tensors_of, write_tensors
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
-from unmasked.training.trainer import Trainer
 
 USUAL = {"steps": 6, "tokens": 60, "warmup": 3}
 RECIPES = {
@@ -35,6 +29,7 @@ def trained(name: str, folder: Path | None = None) -> tuple[Transformer, History
 
 
 def trainings(folder: Path) -> None:
+    """Writes what each of `RECIPES` gives."""
     with processes("cpu") as group:
         for name in RECIPES:
             model, history = trained(name, folder / name)
@@ -44,30 +39,19 @@ def trainings(folder: Path) -> None:
 
 
 def resume(folder: Path) -> None:
+    """Writes the weights of a training that went through, and of one that was resumed."""
     options = {"recipe": Recipe(**{**USUAL, "steps": 12}), "every": 5}
     with processes("cpu") as group:
         model, again = small(), small()
         expected = quiet(model, **options)
         options |= {"folder": folder / "checkpoints", "checkpoint_every": 3}
-        go_on = Trainer.advance
-        Trainer.advance = until(7, go_on)
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), stopping_at(7):
             quiet(small(), **options)
-        Trainer.advance = go_on
         history = quiet(again, **options, resume=True)
         assert history["loss"] == expected["loss"]
         assert history["norm"] == expected["norm"]
         write_tensors(folder / f"through{group.rank}.safetensors", tensors_of(model))
         write_tensors(folder / f"resumed{group.rank}.safetensors", tensors_of(again))
-
-
-def until(step: int, advance: Callable[[Trainer], None]) -> Callable[[Trainer], None]:
-    def stopping(trainer: Trainer) -> None:
-        if trainer.step == step:
-            raise KeyboardInterrupt
-        advance(trainer)
-
-    return stopping
 
 
 if __name__ == "__main__":

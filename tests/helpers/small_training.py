@@ -1,6 +1,8 @@
 """A training whose steps take milliseconds: to be repeated, killed, resumed and shared out."""
 
 import random
+from contextlib import AbstractContextManager
+from unittest import mock
 
 import torch
 
@@ -9,7 +11,7 @@ from unmasked.text.corpus import Corpus
 from unmasked.tokens import BOS, EOS
 from unmasked.training.history import History
 from unmasked.training.recipe import Recipe
-from unmasked.training.trainer import train
+from unmasked.training.trainer import Trainer, train
 
 WORDS = 20
 RECIPE = Recipe(steps=12, tokens=60, rate=5e-3, warmup=4, average=0.9)
@@ -39,3 +41,15 @@ def quiet(
     """`train` without a bar, on the CPU."""
     options = {"device": "cpu", "progress": False, "every": 1, **options}
     return train(model, corpus or small_corpus(), recipe, **options)
+
+
+def stopping_at(step: int) -> AbstractContextManager:
+    """Interrupts each training that has done so many steps, as Ctrl-C would."""
+    advance = Trainer.advance
+
+    def stopping(trainer: Trainer) -> None:
+        if trainer.step == step:
+            raise KeyboardInterrupt
+        advance(trainer)
+
+    return mock.patch.object(Trainer, "advance", stopping)

@@ -1,21 +1,63 @@
-"""A visit to the built book, at a size, that notes whatever goes wrong on the way."""
+"""A page in a browser, of the built book or a live element alone, and whatever goes wrong on it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, Request
+from playwright.sync_api import Browser, Locator, Page
 
-SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+SIZES = {
+    "wide": {"width": 1280, "height": 900},
+    "narrow": {"width": 390, "height": 844},
+    "paper": {"width": 718, "height": 1000},  # what A4 leaves between its margins
+}
 # What the page leaves to chance comes out the same in every visit (a multiplicative generator).
 SEEDED = (
     "{ let state = 20; Math.random = () => (state = (state * 48271) % 2147483647) / 2147483647; }"
 )
+STYLE = """<style>body { background: #fff; color: #222832; margin: 1rem }
+@media (prefers-color-scheme: dark) { body { background: #14181e; color: #ced6dd } }</style>"""
 
 
-def left(request: Request) -> bool:
-    """Whether it was given up because the reader went to another page."""
-    return request.failure == "net::ERR_ABORTED"
+class Visit:
+    """A page, and whatever went wrong or away from the site while it was open."""
+
+    def __init__(self, page: Page, site: str) -> None:
+        self.page, self.site = page, site
+        self.faults: list[str] = []
+        own = (site, "data:", "blob:")
+        page.add_init_script(SEEDED)
+        page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
+        page.on("pageerror", lambda error: self.fault(f"script: {error}"))
+        page.on("requestfailed", lambda r: self.fault(r.url, r.failure != "net::ERR_ABORTED"))
+        page.on("request", lambda r: self.fault(f"left for {r.url}", not r.url.startswith(own)))
+        page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
+
+    def fault(self, text: str, happened: bool = True) -> None:
+        if happened:
+            self.faults.append(text)
+
+    def open(self, name: str, state: str = "", *, until: Any = "load") -> Page:
+        self.page.goto(f"{self.site}/{name}.html{state}", wait_until=until)
+        return self.page
+
+
+@contextmanager
+def visiting(browser: Browser, site: str, size: str = "wide") -> Iterator[Visit]:
+    context = browser.new_context(viewport=SIZES[size], reduced_motion="reduce")
+    visit = Visit(context.new_page(), site)
+    yield visit
+    assert visit.faults == []
+    context.close()
+
+
+@contextmanager
+def alone(browser: Browser, html: str, size: str = "wide") -> Iterator[Locator]:
+    """A live element without the book around it; it may ask for nothing."""
+    with visiting(browser, "nowhere:", size) as visit:
+        visit.page.set_content(f'<!doctype html><html lang="en"><title>alone</title>{STYLE}{html}')
+        yield visit.page.locator(".unmasked-live, .unmasked-view")
 
 
 def faults_of_access(page: Page, part: str | None = None, rules: Sequence[str] = ()) -> list[str]:
@@ -27,32 +69,17 @@ def faults_of_access(page: Page, part: str | None = None, rules: Sequence[str] =
     return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
 
 
+def faults_on_a_phone(page: Page, part: str = ".unmasked-live") -> list[str]:
+    """In both themes, as the page is now: what axe finds, and whether it must be scrolled."""
+    page.set_viewport_size(SIZES["narrow"])
+    faults = ["wider than the screen"] * (overflow(page) > 0)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        faults += faults_of_access(page, part)
+    return faults
+
+
 def overflow(page: Page) -> int:
     """By how much the page is wider than its window."""
     script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     return page.evaluate(script)
-
-
-class Visit:
-    """A page, and whatever went wrong or away from the site while it was open."""
-
-    def __init__(self, page: Page, site: str) -> None:
-        self.page, self.site = page, site
-        self.faults: list[str] = []
-        page.add_init_script(SEEDED)
-        page.on("console", lambda m: self.fault(m.text, m.type in {"error", "warning"}))
-        page.on("pageerror", lambda error: self.fault(f"script: {error}"))
-        page.on("requestfailed", lambda r: self.fault(f"failed: {r.url}", not left(r)))
-        page.on("request", lambda r: self.fault(f"left the site: {r.url}", not self.own(r.url)))
-        page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
-
-    def own(self, url: str) -> bool:
-        return url.startswith((self.site, "data:", "blob:"))
-
-    def fault(self, text: str, happened: bool = True) -> None:
-        if happened:
-            self.faults.append(text)
-
-    def open(self, name: str) -> Page:
-        self.page.goto(f"{self.site}/{name}.html", wait_until="networkidle")
-        return self.page

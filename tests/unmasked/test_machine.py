@@ -2,6 +2,7 @@
 
 import datetime
 
+import pytest
 import torch
 
 import unmasked
@@ -17,31 +18,25 @@ def test_it_is_the_accelerator_if_there_is_one(monkeypatch):
     assert unmasked.device() == torch.device("meta")
 
 
-def test_the_machine_is_this_one():
+def test_the_machine_is_this_one(monkeypatch):
     before = datetime.datetime.now(datetime.UTC).date().isoformat()
     found = machine.machine()
     after = datetime.datetime.now(datetime.UTC).date().isoformat()
     assert found["torch"] == torch.__version__
     assert found["threads"] == torch.get_num_threads()
     assert before <= found["date"] <= after
-
-
-def test_a_gpu_is_named_instead_of_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"the GPU of {device}")
     assert machine.machine("cuda:1")["processor"] == "the GPU of cuda:1"
 
 
-def test_a_system_that_does_not_list_its_processors(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "LIST", tmp_path / "none")
-    monkeypatch.setattr(machine.platform, "processor", lambda: "arm")
-    found = machine.machine()
-    assert (found["processor"], found["cores"]) == ("arm", None)
+LISTED = "model name\t: Fast 3000\nflags\t: a\nmodel name\t: Fast 3000\n"
 
 
-def test_cores_are_counted(monkeypatch, tmp_path):
-    (tmp_path / "cpuinfo").write_text(
-        "model name\t: Fast 3000\nflags\t: a\nmodel name\t: Fast 3000\n"
-    )
+@pytest.mark.parametrize(("listed", "said"), [(LISTED, ("Fast 3000", 2)), (None, ("arm", None))])
+def test_processors_are_counted_where_the_system_lists_them(monkeypatch, tmp_path, listed, said):
     monkeypatch.setattr(machine, "LIST", tmp_path / "cpuinfo")
+    monkeypatch.setattr(machine.platform, "processor", lambda: "arm")
+    if listed:
+        machine.LIST.write_text(listed)
     found = machine.machine()
-    assert (found["processor"], found["cores"]) == ("Fast 3000", 2)
+    assert (found["processor"], found["cores"]) == said

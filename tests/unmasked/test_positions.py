@@ -18,58 +18,12 @@ def test_each_number_is_the_papers_formula(d_model, position):
 
 
 @given(half=st.integers(1, 16), start=st.integers(0, 5000), shift=st.integers(-5000, 5000))
-def test_the_shift_matrix_moves_every_position(half, start, shift):
+def test_the_shift_matrix_moves_every_position_and_keeps_lengths(half, start, shift):
     here, there = (sinusoids(p, 5, 2 * half) for p in (start, start + shift))
-    moved = here @ shift_matrix(2 * half, shift).T
-    torch.testing.assert_close(moved, there, atol=1e-8, rtol=0)
-
-
-def test_shifts_add_up_and_keep_lengths():
-    a, b = shift_matrix(8, 3), shift_matrix(8, 4)
-    torch.testing.assert_close(a @ b, shift_matrix(8, 7))
-    torch.testing.assert_close(a @ a.T, torch.eye(8, dtype=torch.float64))
-    assert shift_matrix(8, 3, torch.float32).dtype == torch.float32
-
-
-def test_any_length_beyond_max_len():
-    short, long = SinusoidalPositions(6, max_len=4), SinusoidalPositions(6, max_len=100)
-    x = torch.zeros(2, 100, 6)
-    assert torch.equal(short(x), long(x))
-    assert torch.equal(short(x[:, :3], start=90), long(x[:, :3], start=90))
-
-
-def test_a_start_is_a_slice_of_the_whole():
-    positions = SinusoidalPositions(7)
-    assert torch.equal(positions.rows(3, start=5), positions.rows(20)[5:8])
-
-
-def test_the_table_moves_with_the_module_and_is_not_saved():
-    positions = SinusoidalPositions(4).to("meta")
-    assert positions.table.device.type == "meta"
-    assert positions.state_dict() == {}
-    assert list(positions.parameters()) == []
-
-
-def test_half_precision_stays_half():
-    x = torch.zeros(1, 3, 4, dtype=torch.bfloat16)
-    assert SinusoidalPositions(4)(x).dtype == torch.bfloat16
-
-
-def test_learned_positions_are_added_and_trained():
-    positions = LearnedPositions(4, max_len=5)
-    x = torch.randn(2, 3, 4)
-    assert torch.equal(positions(x, start=2) - x, (x + positions.table[2:5]) - x)
-    positions(x).sum().backward()
-    assert positions.table.grad[:3].eq(2).all()
-    assert positions.table.grad[3:].eq(0).all()
-
-
-def test_the_table_is_made_anew_for_another_precision_or_device():
-    exact = sinusoids(0, 100, 6)
-    positions = SinusoidalPositions(6, max_len=100)
-    assert torch.equal(positions.bfloat16().double().table, exact)
-    emptied = SinusoidalPositions(6, max_len=100).to("meta").to_empty(device="cpu")
-    assert torch.equal(emptied.table, exact.float())
+    matrix = shift_matrix(2 * half, shift)
+    torch.testing.assert_close(here @ matrix.T, there, atol=1e-8, rtol=0)
+    torch.testing.assert_close(matrix @ matrix.T, torch.eye(2 * half, dtype=torch.float64))
+    assert shift_matrix(2 * half, shift, torch.float32).dtype == torch.float32
 
 
 def test_why_the_table_is_computed_in_float64():
@@ -81,14 +35,36 @@ def test_why_the_table_is_computed_in_float64():
     assert torch.equal(sinusoids(position, 1, 512)[0, 0::2], exact.sin())
 
 
-def test_an_empty_table_is_filled_again_wherever_it_is_made():
-    positions = SinusoidalPositions(6, max_len=9)
-    positions.to_empty(device="cpu")
-    assert torch.equal(positions.table, SinusoidalPositions(6, max_len=9).table)
+def test_any_length_beyond_max_len_and_a_start_is_a_slice_of_the_whole():
+    short, long = SinusoidalPositions(7, max_len=4), SinusoidalPositions(7, max_len=100)
+    x = torch.zeros(2, 100, 7)
+    for start, length in ((0, 100), (1, 3), (2, 3), (90, 3)):
+        expected = sinusoids(0, 100, 7).float()[start : start + length].expand(2, -1, -1)
+        assert torch.equal(short(x[:, :length], start=start), expected)
+        assert torch.equal(long(x[:, :length], start=start), expected)
 
 
-def test_learned_rows_end_at_max_len():
-    positions = LearnedPositions(4, max_len=3)
-    assert torch.equal(positions.rows(2, start=1), positions.table[1:])
-    with pytest.raises(ValueError, match=r"positions: expected positions below max_len=3"):
-        positions.rows(3, start=1)
+def test_the_table_moves_with_the_module_and_is_no_parameter_and_not_saved():
+    positions = SinusoidalPositions(4).to("meta")
+    assert positions.table.device.type == "meta"
+    assert positions.state_dict() == {}
+    assert list(positions.parameters()) == []
+    x = torch.zeros(1, 3, 4, dtype=torch.bfloat16)
+    assert SinusoidalPositions(4)(x).dtype == torch.bfloat16  # half precision stays half
+
+
+def test_the_table_is_made_anew_for_another_precision_or_device():
+    exact = sinusoids(0, 100, 6)
+    positions = SinusoidalPositions(6, max_len=100)
+    assert torch.equal(positions.bfloat16().double().table, exact)
+    for emptied in (positions.float(), SinusoidalPositions(6, max_len=100).to("meta")):
+        assert torch.equal(emptied.to_empty(device="cpu").table, exact.float())
+
+
+def test_learned_positions_are_added_and_trained():
+    positions = LearnedPositions(4, max_len=5)
+    x = torch.randn(2, 3, 4)
+    assert torch.equal(positions(x, start=2), x + positions.table[2:5])
+    positions(x).sum().backward()
+    assert positions.table.grad[:3].eq(2).all()
+    assert positions.table.grad[3:].eq(0).all()

@@ -1,20 +1,17 @@
 """Sentences in, sentences out, in the order given; and what is kept in a folder, whole or not."""
 
 import random
-from functools import cache
+from unittest.mock import MagicMock
 
 import pytest
-import torch
 
-from helpers import small_config, small_model
+from helpers import copier, small_config, small_model
 from unmasked import Transformer, translator
-from unmasked.loss import translation_loss
 from unmasked.search import beam, greedy
 from unmasked.tokens import BOS, EOS, PADDING, Words
-from unmasked.training.fit import fit
 from unmasked.translator import Translator
 
-SMALL, LARGE = Words.of(["a b c d e f"]), Words.of(["A B C D E F"])
+SMALL, LARGE = Words.of(["a b c d e f g h i"]), Words.of(["A B C D E F G H I"])
 SIZES = {"source_vocab": len(SMALL), "target_vocab": len(LARGE)}
 
 
@@ -29,16 +26,9 @@ def drawn(count, longest=7, seed=1):
     return [(text, text.upper()) for text in texts]
 
 
-@cache
 def trained():
-    """Taught for two seconds to write capitals: it ends its sentences, each at another time."""
-    torch.manual_seed(0)
-    made = untrained(d_model=32, n_heads=2, n_layers=1, dropout=0.0, norm="pre")
-    corpus = made.corpus(drawn(64 * 120))
-    batches = [corpus.batch(range(start, start + 64)) for start in range(0, len(corpus), 64)]
-    fit(made.model, translation_loss, batches, rate=1e-2)
-    made.model.double()
-    return made
+    """It writes capitals, and ends its sentences, each at another time."""
+    return Translator(copier(), SMALL, LARGE)
 
 
 def test_sentences_become_tokens_with_their_marks():
@@ -49,21 +39,18 @@ def test_sentences_become_tokens_with_their_marks():
     assert corpus.target == [[BOS, 8, EOS], [BOS, 3, 4, EOS]]
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("batch_size", [1, 4, 128])
+@pytest.mark.parametrize(("beam_size", "batch_size"), [(1, 4), (3, 1), (3, 4), (3, 128)])
 def test_each_translation_is_the_one_found_alone_and_in_its_place(beam_size, batch_size):
     made = trained()
     sentences = [text for text, _ in drawn(23, seed=2)]
     found = made.translate(sentences, beam_size=beam_size, batch_size=batch_size)
     for sentence, written in zip(sentences, found, strict=True):
         source = made.tokens([sentence])
-        if beam_size == 1:
-            tokens = greedy(made.model, source)
-        else:
-            tokens = beam(made.model, source, beam_size).tokens[:, 0]
+        best = beam(made.model, source, beam_size).tokens[:, 0]
+        tokens = greedy(made.model, source) if beam_size == 1 else best
         assert written == LARGE.decode(tokens[0].tolist())
     right = sum(a.upper() == b for a, b in zip(sentences, found, strict=True))
-    assert right > 15  # so that the places are told apart
+    assert right > 10  # so that the places are told apart
     assert len(set(found)) > 15
 
 
@@ -79,13 +66,6 @@ def test_samples_are_those_of_the_search_each_in_its_place():
     assert len(set(found[0])) > 5
     [[alone]] = made.sample(["b a"], top_p=1e-6)
     assert alone == made.translate(["b a"])[0]
-    with pytest.raises(ValueError, match=r"^n_samples: expected a whole number of at least 1"):
-        made.sample(["a"], 0)
-    with pytest.raises(ValueError, match=r"^sentences: expected a list of sentences"):
-        made.sample("a")
-    for seed in (-1, 0.5, True):
-        with pytest.raises(ValueError, match=r"^seed: expected a whole number of at least 0"):
-            made.sample(["a"], seed=seed)
 
 
 def test_sentences_of_a_length_go_together_and_the_longest_first(monkeypatch):
@@ -134,98 +114,60 @@ def test_a_model_in_training_goes_on_training():
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("progress", [True, False])
 def test_the_progress_bar_is_for_a_terminal(monkeypatch, terminal, progress):
-    bars = []
-
-    class Bar:
-        def __init__(self, **options):
-            self.shown, self.total, self.done = not options.get("disable"), options["total"], 0
-            bars.append(self)
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def update(self, count):
-            self.done += count
-
-    monkeypatch.setattr(translator, "tqdm", Bar)
+    bar = MagicMock()
+    monkeypatch.setattr(translator, "tqdm", bar)
     monkeypatch.setattr(translator.sys.stderr, "isatty", lambda: terminal)
     untrained().translate(["a", "b c", "", "d"], progress=progress, batch_size=2, max_new_tokens=1)
-    assert [(bar.shown, bar.total, bar.done) for bar in bars] == [(terminal and progress, 3, 3)]
+    [shown] = bar.call_args_list
+    assert shown.kwargs["total"] == 3
+    assert shown.kwargs.get("disable", False) == (not (terminal and progress))
+    updates = bar.return_value.__enter__.return_value.update.call_args_list
+    assert [update.args for update in updates] == [(2,), (1,)]
 
 
 # --- Refusals ---------------------------------------------------------------------------------
+
+WHOLE = "expected a whole number of at least"
+
+
+def translate(sentences, **options):
+    return lambda: untrained().translate(sentences, **options)
+
+
+def sample(sentences, *given, **options):
+    return lambda: untrained().sample(sentences, *given, **options)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: untrained().sample("a b"),
-            "sentences: expected a list of sentences, got a single text; put it in a list, even "
-            "if it is alone",
-        ),
-        (
-            lambda: untrained().translate(["a", "", "b z"]),
-            "sentence 3: expected one of the 9 words that the model has learnt, got 'z'; write in "
-            "lower case, with blanks around , and ?",
-        ),
-        (
-            lambda: untrained().translate(["a"], beam_size=0),
-            "beam_size: expected a whole number of at least 1, got 0; pass 1 or more",
-        ),
-        (
-            lambda: untrained().translate(["a"], beam_size=2.0),
-            "beam_size: expected a whole number of at least 1, got 2.0; pass 1 or more",
-        ),
-        (
-            lambda: untrained().translate(["a"], beam_size=10),
-            "beam_size: expected at most the target vocabulary's 9, got 10; use a smaller beam",
-        ),
-        (
-            lambda: untrained().translate(["a"], beam_size=2, length_penalty=-1.0),
-            "length_penalty: expected a number from 0 to 10, got -1.0; 0 compares plain "
-            "log-probabilities, more favours longer sentences",
-        ),
-        (
-            lambda: untrained().translate(["a"], batch_size=0),
-            "batch_size: expected a whole number of at least 1, got 0; pass 1 or more",
-        ),
-        (
-            lambda: untrained().translate(["a", None]),
-            "sentence 2: expected a text, got NoneType; decode it, or leave it out",
-        ),
-        (
-            lambda: untrained().translate([b"a"]),
-            "sentence 1: expected a text, got bytes; decode it, or leave it out",
-        ),
-        (
-            lambda: untrained().translate(["a \udcff"]),
-            "sentence 1: expected text in Unicode, got what is none at character 3; save or type "
-            "it as UTF-8",
-        ),
-        (
-            lambda: untrained(positions="learned", max_len=4).translate(["a b c", "a b c d"]),
-            "sentence 2: expected at most the 4 tokens that the model was made for, got 5; give "
-            "it sentence by sentence",
-        ),
-        (
-            lambda: Translator(small_model(), SMALL, LARGE),
-            "source: expected the model's 23 words, got 9; make the model's configuration with "
-            "len(words)",
-        ),
-        (
-            lambda: Translator(None, SMALL, LARGE),
-            "model: expected a Transformer, got NoneType; pass one",
-        ),
+        (translate(["a", "", "b z"]), "sentence 3: expected one of the 12 words .* got 'z'"),
+        (translate(["a", None]), "sentence 2: expected a text, got NoneType"),
+        (translate([b"a"]), "sentence 1: expected a text, got bytes"),
+        (translate(["a \udcff"]), "sentence 1: expected text in Unicode, .* at character 3"),
+        (translate(["a"], beam_size=0), f"beam_size: {WHOLE} 1, got 0"),
+        (translate(["a"], beam_size=2.0), f"beam_size: {WHOLE} 1, got 2.0"),
+        (translate(["a"], beam_size=13), "beam_size: expected at most .* 12, got 13"),
+        (translate(["a"], beam_size=2, length_penalty=-1.0), "length_penalty: .* got -1.0"),
+        (translate(["a"], batch_size=0), f"batch_size: {WHOLE} 1, got 0"),
+        (sample("a b"), "sentences: expected a list of sentences, got a single text"),
+        (sample(["a"], 0), f"n_samples: {WHOLE} 1, got 0"),
+        *[(sample(["a"], seed=seed), f"seed: {WHOLE} 0, got {seed}") for seed in (-1, 0.5, True)],
+        (lambda: Translator(small_model(), SMALL, LARGE), "source: .* 23 words, got 12"),
+        (lambda: Translator(None, SMALL, LARGE), "model: expected a Transformer, got NoneType"),
     ],
 )
 def test_what_cannot_be_translated_is_refused(call, message):
-    with pytest.raises(ValueError, match=r".") as error:
+    with pytest.raises(ValueError, match=f"^{message};"):
         call()
-    assert str(error.value) == message
+
+
+def test_learned_positions_bound_what_is_read_and_what_is_written():
+    made = untrained(positions="learned", max_len=4, output_bias=True)
+    made.model.generator.bias.data[[PADDING, BOS, EOS]] = -1e6  # it would never end
+    assert [len(text.split()) for text in made.translate(["a b c", "d"])] == [4, 4]
+    with pytest.raises(ValueError, match=r"^sentence 2: expected at most the 4 tokens .*, got 5;"):
+        made.translate(["a b c", "a b c d"])
 
 
 def test_sinusoids_go_on_and_a_warning_says_that_the_model_was_made_for_less():
@@ -234,8 +176,3 @@ def test_sinusoids_go_on_and_a_warning_says_that_the_model_was_made_for_less():
     with pytest.warns(UserWarning, match=message):
         found = made.translate(["a b c", "a b c d"], max_new_tokens=3)
     assert found[0] == made.translate(["a b c"], max_new_tokens=3)[0]
-
-
-def test_learned_positions_bound_what_is_written():
-    made = untrained(positions="learned", max_len=4, embedding_std=1.0)
-    assert [len(text.split()) for text in made.translate(["a b c", "d"])] == [4, 4]

@@ -20,20 +20,14 @@ from unmasked_book.documents import DOCUMENTS, document
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_documents_model_runs(name):
+    """With the document's options; changes come last."""
     config = document(name, source_vocab=VOCABULARY, target_vocab=19, **SMALL)
-    model = Transformer(config).eval()
-    logits = model(ragged([7, 4, 1]), ragged([6, 2, 5], 19))
+    options = {option: getattr(config, option) for option in DOCUMENTS[name]}
+    assert options == DOCUMENTS[name] | {o: SMALL[o] for o in DOCUMENTS[name].keys() & SMALL}
+    logits = Transformer(config).eval()(ragged([7, 4, 1]), ragged([6, 2, 5], 19))
     assert logits.shape == (3, 6, 19)
     assert logits.isfinite().all()
     assert logits.std() > 0
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_its_options_are_the_documents_and_changes_come_last(name):
-    config = document(name, source_vocab=5, target_vocab=6)
-    assert (config.source_vocab, config.target_vocab) == (5, 6)
-    assert {option: getattr(config, option) for option in DOCUMENTS[name]} == DOCUMENTS[name]
-    assert document(name, source_vocab=5, target_vocab=6, d_ff=48).d_ff == 48
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -41,28 +35,22 @@ def test_it_equals_pytorchs_with_the_same_weights(name):
     model = small_model(name, dropout=0.0, n_decoder_layers=3)
     theirs, source, target = to_torch(model), ragged([7, 4, 1]), ragged([6, 2, 5])
     real, tables = target != 0, (model.source_embedding, model.target_embedding)
-    memory = model.encode(source)
-    our = model.decode(target, memory, source_mask=padding_mask(source))[real]
+    our = model.decode(target, model.encode(source), source_mask=padding_mask(source))[real]
     x, y = (table(tokens) for table, tokens in zip(tables, (source, target), strict=True))
     their = theirs(x, y, **torch_masks(source, target))[real]
     assert difference(our, their) < 1e-10
     weights, tokens = torch.randn_like(our), [table.tokens.weight for table in tables]
-    for a, b in zip(*(torch.autograd.grad((out * weights).sum(), tokens) for out in (our, their)),
-                    strict=True):  # fmt: skip
+    ours, others = (torch.autograd.grad((out * weights).sum(), tokens) for out in (our, their))
+    for a, b in zip(ours, others, strict=True):
         assert a.abs().max() > 1e-3
         assert difference(a, b) < 1e-9
 
 
-def test_no_two_documents_have_the_same_model():
+def test_no_two_documents_have_the_same_model_and_an_unknown_one_is_refused():
     vocabularies = {"source_vocab": 5, "target_vocab": 5}
-    configs = [document(name, **vocabularies) for name in DOCUMENTS]
-    assert len(set(configs)) == len(configs) == 5
-
-
-@pytest.mark.parametrize("name", ["base", "", None])
-def test_an_unknown_document_is_refused_and_the_known_are_named(name):
+    assert len({document(name, **vocabularies) for name in DOCUMENTS}) == len(DOCUMENTS) == 5
     with pytest.raises(ValueError, match=r"^name: expected 'pytorch_walkthrough' or .*, got"):
-        document(name, source_vocab=5, target_vocab=5)
+        document("base", **vocabularies)
 
 
 # --- The walkthrough's own tests --------------------------------------------------------------

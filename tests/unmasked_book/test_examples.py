@@ -11,29 +11,14 @@ from unmasked_book import examples
 # --- A pair of sentences ----------------------------------------------------------------------
 
 
-def test_the_batch_is_that_of_chapter_1():
+def test_the_batch_is_that_of_chapter_1_and_words_come_back():
     source, target = examples.sentence_batch()
     assert source.tolist() == [[3, 4, 5, 6, 7, 2], [8, 2, 0, 0, 0, 0]]
     assert target.tolist() == [[1, 3, 4, 5, 6, 2], [1, 7, 8, 2, 0, 0]]
-
-
-def test_words_come_back():
-    source, target = examples.sentence_batch()
     german = examples.sentence_words(source, examples.GERMAN)
     english = examples.sentence_words(target, examples.ENGLISH)
-    assert [" ".join(words) for words in german] == [
-        "ich hätte gern ein bier <eos>",
-        "danke <eos> <pad> <pad> <pad> <pad>",
-    ]
-    assert [" ".join(words) for words in english] == [
-        "<bos> i'd like a beer <eos>",
-        "<bos> thank you <eos> <pad> <pad>",
-    ]
-
-
-def test_an_unknown_word_is_named():
-    with pytest.raises(ValueError, match=r"word: expected .*, got 'cola'"):
-        examples.sentence_tokens(["eine cola"], ["eine"])
+    assert " ".join(german[0]) == "ich hätte gern ein bier <eos>"
+    assert " ".join(english[1]) == "<bos> thank you <eos> <pad> <pad>"
 
 
 # --- Words to spell backwards -----------------------------------------------------------------
@@ -75,35 +60,31 @@ def test_a_model_that_spells_is_told_from_one_that_does_not(monkeypatch):
 
 
 def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
-    model = examples.speller(d_model=16, n_heads=2, d_ff=16)
-    losses = fit(model, translation_loss, examples.spelling_batches(30, size=16, longest=4))
+    def train():
+        model = examples.speller(seed=5, d_model=16, n_heads=2, d_ff=16)
+        batches = examples.spelling_batches(30, size=16, longest=4)
+        return model, fit(model, translation_loss, batches)
+
+    model, losses = train()
     assert len(losses) == 30
     assert sum(losses[-5:]) < sum(losses[:5])
     assert not model.training
+    assert train()[1] == losses  # with the same seed
 
 
-def test_the_same_seed_gives_the_same_model_and_the_same_losses():
-    def train():
-        model = examples.speller(seed=5, d_model=16, n_heads=2, d_ff=16)
-        return fit(model, translation_loss, examples.spelling_batches(3, size=4))
-
-    assert train() == train()
+BATCH = examples.spelling_batches(1)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: examples.encode_words(["Ab"]), "words: expected letters from a to z, got 'Ab'"),
-        (lambda: examples.encode_words([""]), "words: expected letters from a to z, got ''"),
+        (lambda: examples.sentence_tokens(["eine cola"], ["eine"]), "word: .* got 'cola'"),
+        (lambda: examples.encode_words(["Ab"]), "words: .* got 'Ab'"),
+        (lambda: examples.encode_words([""]), "words: .* got ''"),
         (lambda: examples.random_words(0, 1, 2, generator()), "count: expected"),
         (lambda: examples.random_words(1, 3, 2, generator()), "longest: expected"),
-        (lambda: fit(examples.speller(), translation_loss, []), "batches: expected at least one"),
-        (
-            lambda: fit(
-                examples.speller(), translation_loss, examples.spelling_batches(1), rate=-1.0
-            ),
-            "rate: expected a number from 0 to 1",
-        ),
+        (lambda: fit(examples.speller(), translation_loss, []), "batches: .* at least one"),
+        (lambda: fit(examples.speller(), translation_loss, BATCH, rate=-1.0), "rate: expected"),
     ],
 )
 def test_what_cannot_work_is_refused(call, message):

@@ -15,8 +15,7 @@ def written(row):
     return [token for token in row.tolist() if token]
 
 
-@pytest.mark.parametrize("width", [1, 2, 4])
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize(("width", "alpha"), [(1, 0.0), (2, 0.6), (4, 0.0), (4, 2.0)])
 def test_its_best_sentence_and_score_are_those_of_the_search(width, alpha):
     torch.manual_seed(0)
     for source in ragged([1, 3, 6, 7], 12):
@@ -46,7 +45,7 @@ def test_each_step_keeps_as_many_as_the_beam_is_wide_and_what_has_ended():
 
 
 def test_several_sentences_are_refused():
-    with pytest.raises(ValueError, match=r"source: expected one sentence, \[1, S\], got \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"source: .* \[1, S\], got \[2, 3\]"):
         trace_beam(copier(), torch.full((2, 3), 4), 2)
 
 
@@ -55,9 +54,9 @@ def test_the_picture_names_what_was_finished_and_what_won():
     picture = plot_tree(root, best, WORDS)
     [axis] = picture.figure.axes
     count = sum(1 for _ in nodes(root)) - 1
-    drawn = [text.get_text() for text in axis.texts]
-    assert [text for text in drawn if text in WORDS].count("<bos>") == 1
-    assert len([text for text in drawn if text in WORDS]) == count + 1
+    drawn = [text.get_text() for text in axis.texts if text.get_text() in WORDS]
+    assert len(drawn) == count + 1
+    assert drawn.count("<bos>") == 1
     assert len(axis.lines) == count
     assert sum(line.get_linewidth() > 2 for line in axis.lines) == best.time
     assert not [line for line in axis.lines if line.get_linestyle() == "--"]  # greedy won

@@ -1,15 +1,20 @@
+"""Tables: columns that line up in a terminal, and headings and escaped cells in a notebook."""
+
 import re
 
 import pytest
 
 from unmasked_book.tables import Listing, Table
 
-ROWS = {"x & y": ["1", "22"], "z": ["–", "3"]}
-SMALL = Table("A & B", ["one", "a <b>"], ROWS, note="Here")
+SMALL = Table("A & B", ["one", "a <b>"], {"x & y": ["1", "22"], "z": ["–", "3"]}, note="Here")
+LONG = "long " * 12
+WORDS = Table("A", ["where", "many"], {"x": ["here", "12"], LONG: ["there", "3"]})
 
 
 def test_a_terminal_gets_columns_that_line_up():
     assert repr(SMALL) == "A & B. Here\n       one  a <b>\nx & y    1     22\nz        –      3"
+    table = Table("A", ["where", "many"], {"x": ["here", "12"], "yy": ["there", "3"]})
+    assert repr(table) == "A\n    where  many\nx   here     12\nyy  there     3"
 
 
 def test_a_notebook_gets_a_table_with_headings_and_nothing_unescaped():
@@ -19,27 +24,17 @@ def test_a_notebook_gets_a_table_with_headings_and_nothing_unescaped():
     assert re.findall(r"<td[^>]*>(.*?)</td>", html) == ["", "1", "22", "–", "3"]
     assert re.search(r"<caption[^>]*>A &amp; B. Here</caption>", html)
     assert 'aria-label="A &amp; B"' in html
-    assert ">A</caption>" in Table("A", ["one"], {"x": ["1"]})._repr_html_()
 
 
-def test_words_begin_at_the_left_and_numbers_end_at_the_right():
-    html = Table("A", ["where", "many"], {"x": ["here", "12"], "y": ["there", "3"]})._repr_html_()
-    looks = dict(re.findall(r"text-align: (\w+)\">(here|where|many)<", html)[::-1])
-    assert re.search(r'<table [^>]*style="text-align: right"', html)
+def test_words_begin_at_the_left_and_a_short_name_stays_on_one_line():
+    html = WORDS._repr_html_()
+    assert ">A</caption>" in html
     assert '<td style="text-align: left">here</td><td>12</td>' in html
-    assert looks == {"left": "where", "right": "many"}
-    assert html.count("<td></td>") == 1  # a heading without a name is none
-
-
-def test_a_terminal_has_words_at_the_left_too():
-    table = Table("A", ["where", "many"], {"x": ["here", "12"], "yy": ["there", "3"]})
-    assert repr(table) == "A\n    where  many\nx   here     12\nyy  there     3"
-
-
-def test_a_short_name_stays_on_one_line():
-    html = Table("A", ["one"], {"short": ["1"], "long " * 12: ["2"]})._repr_html_()
-    assert html.count("nowrap") == 1
-    assert re.search(r'nowrap">short<', html)
+    assert re.findall(r'text-align: (\w+)">(where|many)<', html) == [
+        ("left", "where"),
+        ("right", "many"),
+    ]
+    assert re.findall(r"nowrap[^>]*>(\w+)<", html) == ["x"]
 
 
 def test_a_row_that_does_not_fit_is_named():

@@ -1,3 +1,5 @@
+"""Quick dropout: as often as asked, and independently."""
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -15,9 +17,11 @@ def test_as_many_are_dropped_as_asked_and_the_mean_stays(p, dtype):
     assert len(mask.unique()) == 2
 
 
-def test_rare_dropping_is_exact_to_sixteen_bits():
-    mask = keep_mask(torch.empty(4_000_000), 0.001)
-    assert (mask == 0).double().mean() == pytest.approx(0.001, abs=0.0001)
+@pytest.mark.parametrize(("p", "most"), [(0.001, 0.0011), (0.9999999, 1.0)])
+def test_hardly_any_or_nearly_all_can_be_dropped(p, most):
+    mask = keep_mask(torch.empty(4_000_000), p)
+    assert mask.isfinite().all()
+    assert p - 0.0001 < (mask == 0).double().mean() < most
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 3, 5), (7, 1, 9)])
@@ -31,12 +35,6 @@ def test_every_size_and_every_layout(shape):
     assert (many == 0).any(0).all()
 
 
-def test_dropping_nearly_everything_is_still_a_number():
-    mask = keep_mask(torch.empty(1_000_000), 0.9999999)
-    assert mask.isfinite().all()
-    assert (mask > 0).sum() < 100
-
-
 def test_neighbours_are_independent():
     dropped = (keep_mask(torch.empty(1_000_000), 0.5) == 0).double()
     for distance in (1, 2, 3, 4, 8):
@@ -44,29 +42,21 @@ def test_neighbours_are_independent():
         assert both == pytest.approx(0.25, abs=0.003)
 
 
-def test_the_gradient_goes_where_the_value_went():
+def test_the_gradient_goes_where_the_value_went_and_a_seed_repeats_it():
     x = torch.ones(1000, requires_grad=True)
+    torch.manual_seed(1)
     y = dropout(x, 0.5)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
-
-
-def test_a_seed_repeats_it():
-    x = torch.ones(100)
     torch.manual_seed(1)
-    first = dropout(x, 0.5)
-    torch.manual_seed(1)
-    assert torch.equal(dropout(x, 0.5), first)
+    assert torch.equal(dropout(x, 0.5), y)
 
 
-def test_off_in_evaluation_and_at_zero():
+def test_off_in_evaluation_and_at_zero_and_elsewhere_pytorchs_own(monkeypatch):
     x = torch.randn(10)
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0).train()(x) is x
     assert not torch.equal(Dropout(0.5).train()(x), x)
     assert "p=0.5" in repr(Dropout(0.5))
-
-
-def test_elsewhere_it_is_pytorchs_own(monkeypatch):
     monkeypatch.setattr(F, "dropout", lambda _, p: ("torch", p))
     assert dropout(torch.empty(3, device="meta"), 0.25) == ("torch", 0.25)

@@ -6,7 +6,6 @@ one finds, and the packed loss and its gradient must be those of the padded one.
 
 import copy
 from contextlib import ExitStack
-from types import MethodType
 from unittest import mock
 
 import pytest
@@ -25,21 +24,23 @@ from torch.nn.utils.parametrizations import weight_norm
 from torch.optim.swa_utils import AveragedModel
 
 from helpers import as_target, difference, layer_config, ragged, small_config, small_model
-from unmasked import MultiHeadAttention, Transformer, loss
+from unmasked import MultiHeadAttention, loss
 from unmasked.decoder import DecoderLayer
-from unmasked.encoder import Encoder, EncoderLayer, Residual
+from unmasked.encoder import EncoderLayer, Residual
 from unmasked.fast.guard import is_plain
 from unmasked.feed_forward import FeedForward
 from unmasked.loss import translation_loss
 from unmasked.search import beam, greedy
 
 pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # for embeddings
-LENGTHS = [6, 3, 1]
-CONFIGS = [
-    {},
-    {"norm": "pre", "activation": "gelu", "n_decoder_layers": 1},
-    {"feed_forward": "conv", "bias": False, "positions": "learned", "tie_embeddings": True},
-]
+CONFIGS = {
+    "post-norm": {},
+    "pre-norm, convolutions": {
+        "norm": "pre", "activation": "gelu", "feed_forward": "conv", "bias": False,
+        "n_decoder_layers": 1, "positions": "learned", "tie_embeddings": True,
+    },
+}  # fmt: skip
+in_each_configuration = pytest.mark.parametrize("options", CONFIGS.values(), ids=CONFIGS)
 
 
 def made(seed=0, **options):
@@ -48,26 +49,31 @@ def made(seed=0, **options):
     options = {"dropout": 0.0, "embedding_std": 1.0, "output_bias": True, **options}
     model = small_model(**options)
     with torch.no_grad():
-        for part in attentions(model):  # they choose: a small change of them is felt
+        for part in parts(model, MultiHeadAttention):  # they choose: a small change is felt
             part.query.weight.mul_(4)
             part.key.weight.mul_(4)
     return model
 
 
-def attentions(model):
-    return [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
+def parts(model, kind):
+    return [part for part in model.modules() if isinstance(part, kind)]
+
+
+def find(model, path):
+    """`first` is the encoder's first layer, `last` the decoder's last."""
+    last = f"decoder.layers.{len(model.decoder.layers) - 1}"
+    return model.get_submodule(path.replace("first", "encoder.layers.0").replace("last", last))
 
 
 def batch():
     torch.manual_seed(1)
-    return ragged(LENGTHS), as_target(ragged([2, 5, 3]))
+    return ragged([6, 3, 1]), as_target(ragged([2, 5, 3]))
 
 
 def logits(model):
     """All modules are called: what the others are compared with."""
-    source, target = batch()
     with torch.no_grad():
-        return model(source, target)
+        return model(*batch())
 
 
 def gradients(model, packed):
@@ -79,10 +85,8 @@ def gradients(model, packed):
 
 def assert_the_same_numbers(model):
     source, _ = batch()
-    slow = greedy(model, source, 7, use_cache=False)
-    assert torch.equal(greedy(model, source, 7), slow)
-    slow = beam(model, source, 3, 7, n_best=2, use_cache=False)
-    fast = beam(model, source, 3, 7, n_best=2)
+    assert torch.equal(greedy(model, source, 7), greedy(model, source, 7, use_cache=False))
+    fast, slow = (beam(model, source, 3, 7, n_best=2, use_cache=use) for use in (True, False))
     assert torch.equal(fast.tokens, slow.tokens)
     assert difference(fast.scores, slow.scores) < 1e-5
     (padded, expected), (packed, found) = (gradients(model, packed) for packed in (False, True))
@@ -95,72 +99,71 @@ def assert_the_same_numbers(model):
 # --- Changes: each takes a model and what will undo the change ------------------------------------
 
 
-def layer(model, side="decoder"):
-    """The last one: of the others, too, nothing may be taken for granted."""
-    return getattr(model, side).layers[-1]
-
-
 def turned(x):
     """Other numbers, which no norm behind them can put right."""
     return x.roll(1, -1)
 
 
-def setting(find, name, value):
-    """Sets an attribute of a part."""
-    return lambda model, _: setattr(find(model), name, value)
+def turning(method):
+    return lambda *given, **options: turned(method(*given, **options))
 
 
-def first(model):
-    return model.encoder.layers[0]
+def setting(path, **options):
+    def change(model, _):
+        for name, value in options.items():
+            setattr(find(model, path), name, value)
+
+    return change
+
+
+def setting_all(kind, **options):
+    """In every part of a kind alike."""
+    return lambda model, _: [vars(part).update(options) for part in parts(model, kind)]
 
 
 def without_bias(*names):
-    """In the attention of every layer, alike."""
+    """In the attention of every layer alike."""
 
     def change(model, _):
-        for part in attentions(model):
+        for part in parts(model, MultiHeadAttention):
             for name in names:
                 part.get_submodule(name).bias = None
 
     return change
 
 
-def hooked(find, kind="forward"):
-    """A hook that turns what comes out or what goes in, or makes the gradient larger."""
+HOOKS = {
+    "forward": lambda _, __, output: turned(output),
+    "forward_pre": lambda _, given: (turned(given[0]), *given[1:]),
+    "full_backward": lambda _, got, __: (1.5 * got[0], *got[1:]),
+    "full_backward_pre": lambda _, got: (1.5 * got[0], *got[1:]),
+    "listening": lambda *_: None,
+}
 
+
+def hooked(path, kind="forward", hook=None):
     def change(model, stack):
-        part = find(model)
-        if kind == "forward":
-            handle = part.register_forward_hook(lambda _, __, output: turned(output))
-        elif kind == "pre":
-            handle = part.register_forward_pre_hook(lambda _, given: (turned(given[0]), *given[1:]))
-        else:
-            handle = part.register_full_backward_hook(lambda _, got, __: (1.5 * got[0], *got[1:]))
-        stack.callback(handle.remove)
+        register = getattr(find(model, path), f"register_{kind}_hook")
+        stack.callback(register(HOOKS[hook or kind]).remove)
 
     return change
 
 
-def globally(register, hook):
+def hooked_everywhere(register, kind, module):
+    """A hook on all modules, that is felt in those of one class."""
+
+    def hook(part, *given):
+        return HOOKS[kind](part, *given) if isinstance(part, module) else None
+
     return lambda _, stack: stack.callback(register(hook).remove)
 
 
-def only(kind, change):
-    """Of a global hook: for one kind of module."""
-    return lambda module, *given: change(*given) if isinstance(module, kind) else None
-
-
-def patched(find):
+def patched(path):
     """A method of one module is replaced."""
 
     def change(model, stack):
-        part = find(model)
-        original = part.forward
-
-        def other(_, *given, **options):
-            return turned(original(*given, **options))
-
-        part.forward = MethodType(other, part)
+        part = find(model, path)
+        part.forward = turning(part.forward)
         stack.callback(lambda: vars(part).pop("forward"))
 
     return change
@@ -170,40 +173,18 @@ def class_patched(kind, name="forward"):
     """A method of all modules of a kind is replaced, or stands in the way of an inherited one."""
 
     def change(_, stack):
-        original = getattr(kind, name)
-
-        def other(self, *given, **options):
-            return turned(original(self, *given, **options))
-
-        stack.enter_context(mock.patch.object(kind, name, other))
+        stack.enter_context(mock.patch.object(kind, name, turning(getattr(kind, name))))
 
     return change
 
 
-def of_class(find, kind, **methods):
-    """The part becomes one of a subclass."""
-
+def subclassed(path, name="forward"):
     def change(model, _):
-        find(model).__class__ = type("Changed", (kind,), methods)
+        part = find(model, path)
+        methods = {name: turning(getattr(type(part), name))}
+        part.__class__ = type("Changed", (type(part),), methods)
 
     return change
-
-
-class Turned(MultiHeadAttention):
-    def forward(self, query, **options):
-        return turned(super().forward(query, **options))
-
-
-def turned_layer(self, *given, **options):
-    return turned(DecoderLayer.forward(self, *given, **options))
-
-
-def turned_encode(self, *given, **options):
-    return turned(Transformer.encode(self, *given, **options))
-
-
-def turned_decode(self, *given, **options):
-    return turned(Transformer.decode(self, *given, **options))
 
 
 class LowRank(nn.Module):
@@ -220,8 +201,9 @@ class LowRank(nn.Module):
         return self.linear(x) + self.up(self.down(x))
 
 
-def wrapped(find, name):
-    return lambda model, _: setattr(find(model), name, LowRank(getattr(find(model), name)))
+def wrapped(path):
+    parent, _, name = path.rpartition(".")
+    return lambda model, _: setattr(find(model, parent), name, LowRank(find(model, path)))
 
 
 class Doubled(nn.Module):
@@ -230,11 +212,12 @@ class Doubled(nn.Module):
 
 
 def parametrized(model, _):
-    parametrize.register_parametrization(layer(model).cross_attention.query, "weight", Doubled())
+    query = find(model, "last.cross_attention.query")
+    parametrize.register_parametrization(query, "weight", Doubled())
 
 
 def weight_normed(model, _):
-    linear = weight_norm(layer(model).self_attention.output)
+    linear = weight_norm(find(model, "last.self_attention.output"))
     with torch.no_grad():
         linear.parametrizations.weight.original0.mul_(1.5)
 
@@ -245,14 +228,13 @@ def random_norm():
     return norm
 
 
-def new_layers(side):
+def new_layers(side, kind):
     """All made anew, and alike; of another shape than configured."""
 
     def change(model, _):
-        kind = EncoderLayer if side == "encoder" else DecoderLayer
-        old, stack = getattr(model, side).layers[0].config, getattr(model, side)
-        config = layer_config(d_ff=7, norm=old.norm, activation=old.activation, bias=old.bias)
-        config = layer_config(**{**vars(config), "feed_forward": old.feed_forward})
+        stack, names = getattr(model, side), ("norm", "activation", "bias", "feed_forward")
+        old = {name: getattr(stack.layers[0].config, name) for name in names}
+        config = layer_config(d_ff=7, **old)
         stack.layers = nn.ModuleList(kind(config) for _ in range(3)).double()
 
     return change
@@ -260,14 +242,13 @@ def new_layers(side):
 
 def own_sublayers(model, _):
     """Norms where dropout was: in every layer alike, and of kinds that occur elsewhere."""
-    for part in model.modules():
-        if isinstance(part, Residual):
-            part.dropout = random_norm()
+    for part in parts(model, Residual):
+        part.dropout = random_norm()
 
 
 def narrow_queries(model, _):
     """In all layers alike, and as many numbers in all as before."""
-    for part in attentions(model):
+    for part in parts(model, MultiHeadAttention):
         sizes = {"query": (16, 8), "key": (16, 8), "value": (16, 32), "output": (32, 16)}
         for name, size in sizes.items():
             bias = getattr(part, name).bias is not None
@@ -275,139 +256,115 @@ def narrow_queries(model, _):
 
 
 def linear_feed_forward(model, _):
-    for side in (model.encoder, model.decoder):
-        for part in side.layers:
-            part.feed_forward = nn.Linear(16, 16).double()
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.feed_forward = nn.Linear(16, 16).double()
 
 
-def last_of_decoder(name):
-    return lambda model: layer(model).get_submodule(name)
+def other_norm_place(model, _):
+    residual = find(model, "last.self_residual")
+    residual.pre = not residual.pre
 
 
 CHANGES = {  # that are no longer plain, and felt in every output
     # --- another structure in one layer
-    "one layer has other heads": setting(
-        lambda m: m.decoder.layers[0].self_attention, "n_heads", 2
-    ),
-    "one layer of the encoder has other heads": setting(
-        lambda m: first(m).self_attention, "n_heads", 2
-    ),
-    "one cross-attention has other heads": setting(
-        last_of_decoder("cross_attention"), "n_heads", 2
-    ),
-    "one layer has another activation": setting(
-        lambda m: m.decoder.layers[0].feed_forward, "activation", F.silu
-    ),
-    "one layer of the encoder has another activation": setting(
-        lambda m: first(m).feed_forward, "activation", F.silu
-    ),
-    "the last layer has another activation": setting(
-        last_of_decoder("feed_forward"), "activation", F.silu
-    ),
-    "one residual has its norm elsewhere": lambda m, _: setattr(
-        layer(m).self_residual, "pre", not layer(m).self_residual.pre
-    ),
-    "one norm has another epsilon": setting(last_of_decoder("cross_residual.norm"), "eps", 0.5),
-    "one norm is another kind of norm": lambda m, _: setattr(
-        layer(m).feed_forward_residual, "norm", nn.RMSNorm(16).double()
+    "heads of one layer": setting("decoder.layers.0.self_attention", n_heads=2),
+    "heads of one layer of the encoder": setting("first.self_attention", n_heads=2),
+    "heads of one cross-attention": setting("last.cross_attention", n_heads=2),
+    "activation of one layer": setting("decoder.layers.0.feed_forward", activation=F.silu),
+    "activation of one layer of the encoder": setting("first.feed_forward", activation=F.silu),
+    "activation of the last layer": setting("last.feed_forward", activation=F.silu),
+    "one residual has its norm elsewhere": other_norm_place,
+    "one norm has another epsilon": setting("last.cross_residual.norm", eps=0.5),
+    "one norm is of another kind": setting(
+        "last.feed_forward_residual", norm=nn.RMSNorm(16).double()
     ),
     "norms where dropout was": own_sublayers,
     "a linear layer for a feed-forward network": linear_feed_forward,
     "narrow queries and wide values": narrow_queries,
     # --- hooks
-    "a hook on attention": hooked(last_of_decoder("self_attention")),
-    "a hook on attention in the encoder": hooked(lambda m: first(m).self_attention),
-    "a hook before attention": hooked(last_of_decoder("self_attention"), "pre"),
-    "a hook on a layer": hooked(layer),
-    "a hook before a layer": hooked(layer, "pre"),
-    "a hook on a residual": hooked(last_of_decoder("cross_residual")),
-    "a hook before a linear layer": hooked(last_of_decoder("cross_attention.value"), "pre"),
-    "a hook on the encoder": hooked(lambda m: m.encoder),
-    "a hook before the encoder": hooked(lambda m: m.encoder, "pre"),
-    "a hook on the decoder": hooked(lambda m: m.decoder),
-    "a hook before the decoder": hooked(lambda m: m.decoder, "pre"),
-    "a hook on the generator": hooked(lambda m: m.generator),
-    "a hook before the generator": hooked(lambda m: m.generator, "pre"),
-    "a hook on all modules": globally(
-        register_module_forward_hook, only(MultiHeadAttention, lambda _, output: turned(output))
+    "a hook on attention": hooked("last.self_attention"),
+    "a hook on attention in the encoder": hooked("first.self_attention"),
+    "a hook before attention": hooked("last.self_attention", "forward_pre"),
+    "a hook on a layer": hooked("last"),
+    "a hook before a layer": hooked("last", "forward_pre"),
+    "a hook on a residual": hooked("last.cross_residual"),
+    "a hook before a linear layer": hooked("last.cross_attention.value", "forward_pre"),
+    "a hook on the encoder": hooked("encoder"),
+    "a hook before the encoder": hooked("encoder", "forward_pre"),
+    "a hook on the decoder": hooked("decoder"),
+    "a hook before the decoder": hooked("decoder", "forward_pre"),
+    "a hook on the generator": hooked("generator"),
+    "a hook before the generator": hooked("generator", "forward_pre"),
+    "a hook on all modules": hooked_everywhere(
+        register_module_forward_hook, "forward", MultiHeadAttention
     ),
-    "a hook before all modules": globally(
-        register_module_forward_pre_hook,
-        only(FeedForward, lambda given: (turned(given[0]), *given[1:])),
+    "a hook before all modules": hooked_everywhere(
+        register_module_forward_pre_hook, "forward_pre", FeedForward
     ),
     # --- methods
-    "a replaced forward of a layer": patched(layer),
-    "a replaced forward of a layer in the encoder": patched(first),
-    "a replaced forward of attention": patched(last_of_decoder("cross_attention")),
-    "a replaced forward of feed-forward": patched(last_of_decoder("feed_forward")),
-    "a replaced forward of a residual": patched(last_of_decoder("self_residual")),
-    "a replaced forward of a norm": patched(last_of_decoder("self_residual.norm")),
+    "a replaced forward of a layer": patched("last"),
+    "a replaced forward of a layer in the encoder": patched("first"),
+    "a replaced forward of attention": patched("last.cross_attention"),
+    "a replaced forward of feed-forward": patched("last.feed_forward"),
+    "a replaced forward of a residual": patched("last.self_residual"),
+    "a replaced forward of a norm": patched("last.self_residual.norm"),
     "a replaced forward of a class": class_patched(Residual),
     "a replaced split of a class": class_patched(MultiHeadAttention, "split"),
     "a replaced forward of all linear layers": class_patched(nn.Linear),
     "a replaced call of a class": class_patched(Residual, "__call__"),
     # --- classes
-    "a subclassed attention": of_class(last_of_decoder("self_attention"), Turned),
-    "a subclassed attention in the encoder": of_class(lambda m: first(m).self_attention, Turned),
-    "a subclassed layer": of_class(layer, DecoderLayer, forward=turned_layer),
-    "a subclassed encoder": of_class(
-        lambda m: m.encoder,
-        Encoder,
-        forward=lambda self, x, **options: turned(Encoder.forward(self, x, **options)),
-    ),
-    "an overridden encode": of_class(lambda m: m, Transformer, encode=turned_encode),
-    "an overridden decode": of_class(lambda m: m, Transformer, decode=turned_decode),
+    "a subclassed attention": subclassed("last.self_attention"),
+    "a subclassed attention in the encoder": subclassed("first.self_attention"),
+    "a subclassed layer": subclassed("last"),
+    "a subclassed encoder": subclassed("encoder"),
+    "an overridden encode": subclassed("", "encode"),
+    "an overridden decode": subclassed("", "decode"),
     # --- weights
-    "a wrapped query": wrapped(last_of_decoder("self_attention"), "query"),
-    "a wrapped value": wrapped(lambda m: first(m).self_attention, "value"),
-    "a wrapped expansion": wrapped(last_of_decoder("feed_forward"), "expand"),
-    "a wrapped generator": wrapped(lambda m: m, "generator"),
+    "a wrapped query": wrapped("last.self_attention.query"),
+    "a wrapped value": wrapped("first.self_attention.value"),
+    "a wrapped expansion": wrapped("last.feed_forward.expand"),
+    "a wrapped generator": wrapped("generator"),
     "a parametrised query": parametrized,
     "a normed weight": weight_normed,
 }
 BIASES = {  # not plain either; felt where there was a bias
-    "one query has no bias": setting(last_of_decoder("self_attention.query"), "bias", None),
-    "one value has no bias": setting(last_of_decoder("self_attention.value"), "bias", None),
+    "one query has no bias": setting("last.self_attention.query", bias=None),
+    "one value has no bias": setting("last.self_attention.value", bias=None),
     "one attention has no bias": lambda m, _: [
-        setattr(part, "bias", None) for part in layer(m).self_attention.children()
+        setattr(part, "bias", None) for part in find(m, "last.self_attention").children()
     ],
     "no query has a bias": without_bias("query"),
     "no value has a bias": without_bias("value"),
     "only queries have a bias": without_bias("key", "value"),
 }
-SILENT = {  # not plain, and no output feels it
-    "no key has a bias": without_bias("key"),
-    "one key has no bias": setting(last_of_decoder("self_attention.key"), "bias", None),
-    "a hook that listens": lambda m, stack: stack.callback(
-        layer(m).register_forward_hook(lambda *_: None).remove
-    ),
-    "a backward hook": hooked(last_of_decoder("feed_forward"), "backward"),
-    "a backward hook on attention": hooked(last_of_decoder("cross_attention"), "backward"),
-    "a hook before backward": lambda m, stack: stack.callback(
-        layer(m)
-        .feed_forward.register_full_backward_pre_hook(lambda _, got: (1.5 * got[0], *got[1:]))
-        .remove
-    ),
-    "a backward hook on all modules": globally(
-        register_module_full_backward_hook,
-        only(FeedForward, lambda got, _: tuple(1.5 * g for g in got)),
+BACKWARD = {  # not plain, felt in gradients only
+    "a backward hook": hooked("last.feed_forward", "full_backward"),
+    "a backward hook on attention": hooked("last.cross_attention", "full_backward"),
+    "a hook before backward": hooked("last.feed_forward", "full_backward_pre"),
+    "a backward hook on all modules": hooked_everywhere(
+        register_module_full_backward_hook, "full_backward", FeedForward
     ),
 }
-ALIKE = {
+SILENT = {  # not plain, and nothing feels it
+    "no key has a bias": without_bias("key"),
+    "one key has no bias": setting("last.self_attention.key", bias=None),
+    "a hook that listens": hooked("last", hook="listening"),
+}
+PLAIN = {
     "nothing": lambda *_: None,
-    "no attention has a bias": without_bias("query", "key", "value", "output"),
-    "other heads everywhere": lambda m, _: [setattr(a, "n_heads", 2) for a in attentions(m)],
-    "another activation everywhere": lambda m, _: [
-        setattr(part, "activation", F.silu) for part in m.modules() if isinstance(part, FeedForward)
-    ],
-    "another final norm": setting(lambda m: m.decoder, "norm", random_norm()),
-    "one layer over and over": lambda m, _: setattr(
-        m.encoder, "layers", nn.ModuleList([m.encoder.layers[0]] * 3)
-    ),
-    "other layers in the encoder": new_layers("encoder"),
-    "other layers in the decoder": new_layers("decoder"),
     "other weights": lambda m, _: m.load_state_dict(made(seed=5, **options_of(m)).state_dict()),
     "frozen weights": lambda m, _: m.encoder.layers.requires_grad_(False),
+}
+ALIKE = {  # in all layers
+    "no attention has a bias": without_bias("query", "key", "value", "output"),
+    "other heads everywhere": setting_all(MultiHeadAttention, n_heads=2),
+    "another activation everywhere": setting_all(FeedForward, activation=F.silu),
+    "another final norm": setting("decoder", norm=random_norm()),
+    "one layer over and over": lambda m, _: setattr(
+        m.encoder, "layers", nn.ModuleList([find(m, "first")] * 3)
+    ),
+    "other layers in the encoder": new_layers("encoder", EncoderLayer),
+    "other layers in the decoder": new_layers("decoder", DecoderLayer),
 }
 
 
@@ -417,7 +374,7 @@ def options_of(model):
     return {name: value for name, value in ours.items() if value != default[name]}
 
 
-@pytest.mark.parametrize("options", CONFIGS, ids=["post-norm", "pre-norm", "convolutions"])
+@in_each_configuration
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_model_that_was_changed_is_searched_and_trained_as_it_is(name, options):
     model = made(**options)
@@ -428,177 +385,62 @@ def test_a_model_that_was_changed_is_searched_and_trained_as_it_is(name, options
         assert difference(logits(model), before) > 1e-3
         assert not is_plain(model)
         assert_the_same_numbers(model)
+    if "hook" in name or "replaced" in name:  # what is taken back leaves a plain model
+        assert is_plain(model)
 
 
-@pytest.mark.parametrize("name", BIASES | SILENT)
+@pytest.mark.parametrize("name", BIASES | BACKWARD | SILENT)
 def test_a_change_that_is_hardly_felt_is_one(name):
     model = made()
-    before = logits(model)
+    before, (_, gradient) = logits(model), gradients(model, packed=True)
     with ExitStack() as stack:
-        (BIASES | SILENT)[name](model, stack)
+        (BIASES | BACKWARD | SILENT)[name](model, stack)
         moved = difference(logits(model), before)
         assert moved > 1e-3 if name in BIASES else moved < 1e-12
         assert not is_plain(model)
         assert_the_same_numbers(model)
+        if name in BACKWARD:
+            pairs = zip(gradient, gradients(model, packed=True)[1], strict=True)
+            assert max(difference(a, b) for a, b in pairs) > 1e-6
 
 
-@pytest.mark.parametrize("options", CONFIGS, ids=["post-norm", "pre-norm", "convolutions"])
-@pytest.mark.parametrize("name", ALIKE)
+@in_each_configuration
+@pytest.mark.parametrize("name", PLAIN | ALIKE)
 def test_a_model_that_was_changed_alike_in_all_layers_is_searched_as_it_is(name, options):
     model = made(**options)
+    (PLAIN | ALIKE)[name](model, None)
+    assert is_plain(model) or name in ALIKE
+    assert_the_same_numbers(model)
+
+
+EVERY = CHANGES | BIASES | BACKWARD | SILENT | PLAIN | ALIKE
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.sampled_from([*EVERY]), unique=True, min_size=2, max_size=3),
+    st.sampled_from([*CONFIGS.values()]),
+)
+def test_several_changes_at_once(names, options):
+    model = made(**options)
     with ExitStack() as stack:
-        ALIKE[name](model, stack)
+        for name in names:
+            try:
+                EVERY[name](model, stack)
+            except AttributeError:  # what it would change is gone by now
+                continue
         assert_the_same_numbers(model)
-
-
-def test_what_is_taken_back_leaves_a_plain_model():
-    changes = [name for name in CHANGES if "hook" in name or "replaced" in name]
-    assert len(changes) > 20
-    for name in changes:
-        model = made()
-        with ExitStack() as stack:
-            CHANGES[name](model, stack)
-            assert not is_plain(model)
-        assert is_plain(model)
-
-
-def test_compiling_changes_no_model():
-    model, (source, target) = made(), batch()
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
-    with torch.no_grad():
-        assert difference(compiled(source, target), model(source, target)) < 1e-12
-    assert is_plain(model)
-    assert is_plain(made())
 
 
 def test_copies_are_as_plain_as_what_they_were_made_of():
     model = made(tie_embeddings=True)
-    expected = logits(model)
-    for twin in (copy.deepcopy(model), AveragedModel(model).module):
-        assert twin.generator.weight is twin.target_embedding.tokens.weight
-        assert is_plain(twin)
-        assert torch.equal(logits(twin), expected)
-        assert_the_same_numbers(twin)
-    model.decoder.layers[0].feed_forward.activation = F.silu
-    changed = logits(model)
-    assert difference(changed, expected) > 1e-3
-    for twin in (copy.deepcopy(model), AveragedModel(model).module):
-        assert not is_plain(twin)
-        assert torch.equal(logits(twin), changed)
-        assert_the_same_numbers(twin)
-
-
-@pytest.mark.parametrize("name", [name for name in SILENT if "backward" in name])
-def test_a_backward_hook_is_heard(name):
-    model = made()
-    _, before = gradients(model, packed=True)
-    with ExitStack() as stack:
-        (CHANGES | SILENT)[name](model, stack)
-        _, after = gradients(model, packed=True)
-    assert max(difference(a, b) for a, b in zip(before, after, strict=True)) > 1e-6
-
-
-@pytest.mark.parametrize("find", [first, layer, lambda m: m.encoder, lambda m: m.decoder])
-def test_every_hook_is_called_by_every_way(find):
-    """As often by the packed loss as by the padded one, and at each step of a search."""
-    model, (source, target), calls = made(), batch(), []
-    handle = find(model).register_forward_hook(lambda *_: calls.append(1))
-    translation_loss(model, source, target, packed=True)
-    assert len(calls) == 1
-    calls.clear()
-    steps = greedy(model, source, 5, drop_finished=False).shape[1]
-    assert len(calls) == (steps if find(model) in model.decoder.modules() else 1)
-    handle.remove()
-
-
-def test_the_packed_way_is_gone_where_it_may(monkeypatch):
-    calls, original = [], loss.packed_decode
-    monkeypatch.setattr(loss, "packed_decode", lambda *a: calls.append(1) or original(*a))
-    model, (source, target) = made(), batch()
-    translation_loss(model, source, target, packed=True)
-    assert calls == [1]
-    translation_loss(model, source, target)
-    handle = model.encoder.register_forward_hook(lambda *_: None)
-    translation_loss(model, source, target, packed=True)
-    assert calls == [1]
-    handle.remove()
-    translation_loss(model, source, target, packed=True)
-    assert calls == [1, 1]
-
-
-@pytest.mark.parametrize("name", ["a hook on the generator", "a wrapped generator"])
-def test_a_generator_that_is_not_plain_is_called_for_many_logits_too(monkeypatch, name):
-    monkeypatch.setattr(loss, "MANY", 0)
-    model = made()
-    before, _ = gradients(model, packed=False)
-    with ExitStack() as stack:
-        CHANGES[name](model, stack)
-        in_parts, _ = gradients(model, packed=False)
-        monkeypatch.setattr(loss, "MANY", 1 << 20)
-        whole, _ = gradients(model, packed=False)
-    assert difference(in_parts, whole) < 1e-12
-    assert difference(in_parts, before) > 1e-3
-
-
-# --- Any structure --------------------------------------------------------------------------------
-
-SEEN = "n_heads", "norm", "norm_eps", "feed_forward", "activation"  # that all layers share
-shapes = st.fixed_dictionaries(
-    {
-        "n_heads": st.sampled_from([1, 2, 4]),
-        "d_ff": st.sampled_from([8, 24]),
-        "norm": st.sampled_from(["post", "pre"]),
-        "norm_eps": st.sampled_from([1e-5, 0.1]),
-        "feed_forward": st.sampled_from(["linear", "conv"]),
-        "activation": st.sampled_from(["relu", "gelu"]),
-        "bias": st.booleans(),
-        "attention_bias": st.sampled_from([None, True, False]),
-    }
-)
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(shapes, min_size=1, max_size=2), st.lists(shapes, min_size=1, max_size=2), st.data()
-)
-def test_layers_of_any_shape_in_any_order(encoder, decoder, data):
-    model = made(final_norm=data.draw(st.booleans()))
-    model.encoder.layers = nn.ModuleList(EncoderLayer(layer_config(**shape)) for shape in encoder)
-    model.decoder.layers = nn.ModuleList(DecoderLayer(layer_config(**shape)) for shape in decoder)
-    model.double().eval()
-    every = encoder + decoder
-    if any(shape[name] != every[0][name] for shape in every for name in SEEN):
-        assert not is_plain(model)
-    assert_the_same_numbers(model)
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(st.sampled_from([*CHANGES, *BIASES, *SILENT, *ALIKE]), unique=True, max_size=3),
-    st.sampled_from(CONFIGS),
-)
-def test_several_changes_at_once(names, options):
-    model, every = made(**options), CHANGES | BIASES | SILENT | ALIKE
-    with ExitStack() as stack:
-        for name in names:
-            try:
-                every[name](model, stack)
-            except AttributeError:  # what it would change is gone by now
-                continue
-        if set(names) <= {"nothing", "frozen weights", "other weights"}:
-            assert is_plain(model)
-        assert_the_same_numbers(model)
-
-
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # the compiler's own look
-def test_a_compiled_packed_loss_hears_hooks_too():
-    model = made()
-    model.encoder.layers[0].self_attention.register_forward_hook(lambda _, a, out: out * 3)
-    expected = translation_loss(model, *batch())
-    compiled = torch.compile(
-        lambda: translation_loss(model, *batch(), packed=True), backend="eager"
-    )
-    assert difference(compiled(), expected) < 1e-12
+    for plain in (True, False):
+        setting("first.feed_forward", activation=F.relu if plain else F.silu)(model, None)
+        for twin in (copy.deepcopy(model), AveragedModel(model).module):
+            assert twin.generator.weight is twin.target_embedding.tokens.weight
+            assert is_plain(twin) == plain
+            assert torch.equal(logits(twin), logits(model))
+            assert_the_same_numbers(twin)
 
 
 class Quantised(torch.Tensor):
@@ -607,24 +449,61 @@ class Quantised(torch.Tensor):
 
 def test_weights_of_another_kind_are_not_read():
     model = made()
-    assert is_plain(model)
-    weight = model.decoder.layers[0].feed_forward.expand.weight
-    other = nn.Parameter(weight.detach().as_subclass(Quantised))
-    model.decoder.layers[0].feed_forward.expand.weight = other
-    assert type(other) is not nn.Parameter
+    part = find(model, "last.feed_forward.expand")
+    part.weight = nn.Parameter(part.weight.detach().as_subclass(Quantised))
+    assert type(part.weight) is not nn.Parameter
     assert not is_plain(model)
 
 
-def test_a_source_beyond_learned_positions_is_refused_by_every_entrance():
-    model = made(positions="learned", max_len=4)
-    source, target = torch.full((1, 5), 3), torch.tensor([[1, 3, 2]])
-    for call in (
-        lambda: model(source, target),
-        lambda: model.encode(source),
-        lambda: greedy(model, source, 2),
-        lambda: beam(model, source, 2, 2),
-        lambda: translation_loss(model, source, target),
-        lambda: translation_loss(model, source, target, packed=True),
-    ):
-        with pytest.raises(ValueError, match="positions: expected positions below max_len=4"):
-            call()
+# --- Every way hears hooks --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["first", "last", "encoder", "decoder"])
+def test_every_hook_is_called_by_every_way(path):
+    """As often by the packed loss as by the padded one, and at each step of a search."""
+    model, (source, target), calls = made(), batch(), []
+    find(model, path).register_forward_hook(lambda *_: calls.append(1))
+    translation_loss(model, source, target, packed=True)
+    assert len(calls) == 1
+    calls.clear()
+    steps = greedy(model, source, 5, drop_finished=False).shape[1]
+    assert len(calls) == (1 if path in ("first", "encoder") else steps)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # the compiler's own look
+def test_a_compiled_packed_loss_hears_hooks_too():
+    model = made(n_layers=1)
+    find(model, "first.self_attention").register_forward_hook(lambda _, a, out: out * 3)
+    expected = translation_loss(model, *batch())
+    compiled = torch.compile(
+        lambda: translation_loss(model, *batch(), packed=True), backend="eager"
+    )
+    assert difference(compiled(), expected) < 1e-12
+
+
+def test_the_packed_way_is_gone_where_it_may(monkeypatch):
+    calls, original = [], loss.packed_decode
+    monkeypatch.setattr(loss, "packed_decode", lambda *a: calls.append(1) or original(*a))
+    model, given_ = made(), batch()
+    translation_loss(model, *given_, packed=True)
+    assert calls == [1]
+    translation_loss(model, *given_)
+    handle = model.encoder.register_forward_hook(HOOKS["listening"])
+    translation_loss(model, *given_, packed=True)
+    assert calls == [1]
+    handle.remove()
+    translation_loss(model, *given_, packed=True)
+    assert calls == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["a hook on the generator", "a wrapped generator"])
+def test_a_generator_that_is_not_plain_is_called_for_many_logits_too(monkeypatch, name):
+    model = made()
+    before, _ = gradients(model, packed=False)
+    with ExitStack() as stack:
+        CHANGES[name](model, stack)
+        whole, _ = gradients(model, packed=False)
+        monkeypatch.setattr(loss, "MANY", 0)
+        in_parts, _ = gradients(model, packed=False)
+    assert difference(in_parts, whole) < 1e-12
+    assert difference(in_parts, before) > 1e-3

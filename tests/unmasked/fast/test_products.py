@@ -8,14 +8,12 @@ from helpers import DEVICES, difference
 from unmasked.fast import products
 from unmasked.fast.products import product
 
-WAYS = pytest.mark.parametrize("way", ["mkl", "onednn", "neither"])
-SHAPES = pytest.mark.parametrize("shape", [(12, 8), (8, 12), (8, 8)])
 MKL = pytest.mark.skipif(not products.has_mkl(), reason="this PyTorch has no MKL")
 ONEDNN = pytest.mark.skipif(not products.has_onednn(), reason="this PyTorch has no oneDNN")
 
 
-@WAYS
-@SHAPES
+@pytest.mark.parametrize("way", ["mkl", "onednn", "neither"])
+@pytest.mark.parametrize("shape", [(12, 8), (8, 12)])
 @pytest.mark.parametrize("rows", [1, 2, 40])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("device", DEVICES)
@@ -37,7 +35,7 @@ def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, way
 @MKL
 @pytest.mark.parametrize("threads", [(1, 1), (2, 2), (1, 2), (2, 1)])
 @pytest.mark.parametrize("rows", [2, 40])
-@pytest.mark.parametrize("shape", [(300, 200), (200, 300), (13, 7)])
+@pytest.mark.parametrize("shape", [(300, 200), (13, 7)])
 def test_what_is_packed_for_some_rows_is_right_for_any_other_number(shape, rows, threads):
     """Sentences end, and fewer rows are left; and threads may come and go."""
     weight, bias = torch.randn(shape), torch.randn(shape[0])
@@ -47,14 +45,6 @@ def test_what_is_packed_for_some_rows_is_right_for_any_other_number(shape, rows,
     for left in (1, 2, 3, 7, 16, 39, 40, 41, 200):
         x = torch.randn(left, 1, shape[1])
         assert difference(multiply(x), F.linear(x, weight, bias)) < 1e-4
-
-
-@ONEDNN
-def test_only_large_matrices_are_laid_out_in_blocks(monkeypatch):
-    monkeypatch.setattr(products, "made_by_intel", lambda: False)
-    small, large = torch.randn(256, 256), torch.randn(768, 256)
-    assert getattr(product(small, None, 4), "func", None) is F.linear
-    assert getattr(product(large, None, 4), "func", None) is not F.linear
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
@@ -83,20 +73,31 @@ def test_who_made_the_processor(monkeypatch, tmp_path, intel, listed):
     assert products.made_by_intel.__wrapped__() is intel
 
 
-def test_one_row_on_an_intel_processor_takes_the_weights_as_they_are(monkeypatch):
-    monkeypatch.setattr(products, "made_by_intel", lambda: True)
-    monkeypatch.setattr(products, "has_mkl", lambda: True)
-    weight = torch.randn(300, 200)
-    multiply = product(weight, None, 1)
-    assert multiply.func is torch.mv
-    assert multiply.args[0] is weight
-
-
-@pytest.mark.parametrize(("shape", "stride"), [((300, 200), (1, 300)), ((200, 300), (300, 1))])
-def test_one_row_on_another_processor_is_laid_out_by_input_where_there_are_more_outputs(
-    monkeypatch, shape, stride
+@ONEDNN
+@pytest.mark.parametrize(("size", "in_blocks"), [(512, False), (513, True)])
+def test_several_rows_of_another_processor_need_blocks_of_large_matrices_only(
+    monkeypatch, size, in_blocks
 ):
     monkeypatch.setattr(products, "made_by_intel", lambda: False)
-    multiply = product(torch.randn(shape), None, 1)
+    multiply = product(torch.randn(size, 256), None, 4)
+    assert (getattr(multiply, "func", None) is not F.linear) == in_blocks
+
+
+@pytest.mark.parametrize(
+    ("intel", "shape", "stride"),
+    [
+        (True, (300, 200), (200, 1)),  # as they are
+        (False, (300, 200), (1, 300)),  # by input, where there are more outputs
+        (False, (200, 300), (300, 1)),
+    ],
+)
+def test_for_one_row_the_weights_are_laid_out_as_the_processor_likes_them(
+    monkeypatch, intel, shape, stride
+):
+    monkeypatch.setattr(products, "made_by_intel", lambda: intel)
+    monkeypatch.setattr(products, "has_mkl", lambda: True)
+    weight = torch.randn(shape)
+    multiply = product(weight, None, 1)
     assert multiply.func is torch.mv
     assert multiply.args[0].stride() == stride
+    assert (multiply.args[0] is weight) == (stride[1] == 1)

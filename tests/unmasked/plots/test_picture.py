@@ -11,14 +11,12 @@ from unmasked.plots.picture import in_a_row, number
 
 
 def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
-    def make():
-        return plots.masks({"causal": causal_mask(3)})
-
-    assert make()._repr_png_() == make()._repr_png_()
-    assert repr(make()) == make().words
-    make().save(tmp_path / "mask.svg")
+    first, second = (plots.masks({"causal": causal_mask(3)}) for _ in range(2))
+    assert first._repr_png_() == second._repr_png_()
+    assert repr(first) == first.words
+    first.save(tmp_path / "mask.svg")
     assert "<svg" in (tmp_path / "mask.svg").read_text()
-    image = Image.open(io.BytesIO(make()._repr_png_()))
+    image = Image.open(io.BytesIO(first._repr_png_()))
     assert image.size[0] == pytest.approx(6.8 * 144, abs=2)
 
 
@@ -27,10 +25,6 @@ def test_numbers_in_words_have_two_digits_that_count():
     assert found == ["0.12", "12", "3.1e-05", "1,234"]
 
 
-@pytest.mark.parametrize(
-    ("names", "columns"),
-    [(["a"], 1), (["a", "b", "c", "d"], 4), (list("abcde"), 3), (list("abcdefgh"), 4),
-     (["a long name that takes much room"] * 3, 2)],
-)  # fmt: skip
-def test_the_rows_of_a_legend_are_as_even_as_they_can_be(names, columns):
-    assert in_a_row(names) == columns
+def test_the_rows_of_a_legend_are_as_even_as_they_can_be():
+    legends = "a", "abcd", "abcde", "abcdefgh", ["a long name that takes much room"] * 3
+    assert [in_a_row(names) for names in legends] == [1, 4, 3, 4, 2]

@@ -1,4 +1,4 @@
-"""Sentence pairs in batches that a seed decides, and the data that a name stands for."""
+"""Sentence pairs in batches that a seed decides, held in memory or read as it goes."""
 
 from itertools import islice
 
@@ -8,14 +8,40 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import same_tensors
+from helpers.small_training import quiet, small, stopping_at
+from unmasked.storage.files import tensors_of
 from unmasked.text.corpus import Corpus, Cursor, batches_by_tokens
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.text.sources import SOURCES, load_data, phrasebook_test
-from unmasked.tokens import BOS, EOS, pad
+from unmasked.text.streaming import StreamedCorpus, lines
+from unmasked.tokens import BOS, EOS, Words, pad
 
-SOURCE = [[5, 6, EOS], [7, EOS], [8, 9, 10, EOS], [5, EOS], [6, 7, EOS]]
-TARGET = [[BOS, 3, EOS], [BOS, 4, 4, EOS], [BOS, 3, EOS], [BOS, 4, EOS], [BOS, EOS]]
-CORPUS = Corpus(SOURCE, TARGET)
+PAIRS = [("b a", "c"), ("a", "b b"), ("c a b", "a"), ("b", "c"), ("c b", "")]
+TEXTS = [" ".join("abcdefghijk"[i % 5 : i % 5 + 1 + i % 7]) for i in range(40)]
+MANY = [(text, text[::-1]) for text in TEXTS]
+WORDS, LETTERS = Words.of(["a b c"]), Words.of(TEXTS)
+ALL = 1000  # a buffer with room for all
+
+
+def held(pairs=MANY, words=LETTERS):
+    return Corpus.of(words, words, pairs)
+
+
+def streamed(pairs=MANY, words=LETTERS, buffer=15):
+    return StreamedCorpus(lambda: iter(pairs), words, words, buffer=buffer)
+
+
+BOTH = pytest.mark.parametrize("made", [held, streamed])
+
+
+def some(corpus, count=30, *, max_tokens=60, seed=0, start=Cursor()):  # noqa: B008
+    """Batches as lists of numbers, there and back, each with its labels and the place after it."""
+    found = []
+    for batch, place in islice(corpus.stream(max_tokens, seed, start), count):
+        sides = [x.tolist() for back in (False, True) for x in corpus.batch(batch, back)]
+        found.append((sides, [corpus.labels(batch, back) for back in (False, True)], place))
+    return found
 
 
 # --- Batches of similar lengths ---------------------------------------------------------------
@@ -51,126 +77,192 @@ def test_shuffled_by_the_generator_alone():
     assert sorted(map(sorted, draw(1))) != sorted(map(sorted, draw(2)))
 
 
-def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"max_tokens: expected room for the longest sentence, 9"):
-        batches_by_tokens([3, 9], 8)
-    with pytest.raises(ValueError, match="lengths: expected at least one sentence, got none"):
-        batches_by_tokens([], 8)
-    with pytest.raises(ValueError, match="sentences: expected sentences of at least one token"):
-        pad([[3], []])
-    with pytest.raises(ValueError, match=r"sentences: expected .* got none"):
-        pad([])
-    with pytest.raises(ValueError, match="sentences: expected whole numbers, got fractions"):
-        pad([[1.5, 2.0]])
+# --- What a corpus gives ----------------------------------------------------------------------
 
 
-# --- Pairs of sentences -----------------------------------------------------------------------
-
-
-def test_a_batch_holds_the_sentences_asked_for():
-    source, target = CORPUS.batch([1, 2])
-    assert source.tolist() == [[7, EOS, 0, 0], [8, 9, 10, EOS]]
-    assert target.tolist() == [[BOS, 4, 4, EOS], [BOS, 3, EOS, 0]]
-    assert len(CORPUS) == 5
-
-
-def test_the_length_of_a_pair_is_the_longer_of_two():
-    assert CORPUS.lengths == [3, 4, 4, 3, 3]
-
-
-def test_labels_are_the_target_words_after_the_first():
-    assert CORPUS.labels([0]) == 2
-    assert CORPUS.labels([1, 4]) == 3 + 1
-    source, target = CORPUS.batch(range(5))
-    assert CORPUS.labels(range(5)) == int((target[:, 1:] != 0).sum())
-    assert len(source) == 5
-
-
-def test_turned_back_a_batch_is_that_of_the_other_direction():
-    other = Corpus([t[1:] for t in TARGET], [[BOS, *s] for s in SOURCE])
-    for numbers in ([0], [1, 4], range(5)):
-        for mine, theirs in zip(
-            CORPUS.batch(numbers, back=True), other.batch(numbers), strict=True
-        ):
-            assert torch.equal(mine, theirs)
-        assert CORPUS.labels(numbers, back=True) == other.labels(numbers)
-
-
-def test_an_epoch_has_each_sentence_once_in_batches_that_are_not_too_large():
-    batches = CORPUS.epoch(0, 8, seed=1)
-    assert sorted(number for batch in batches for number in batch) == [0, 1, 2, 3, 4]
-    assert all(max(CORPUS.lengths[n] for n in batch) * len(batch) <= 8 for batch in batches)
-
-
-def test_epochs_and_seeds_have_orders_of_their_own():
-    many = Corpus([[3, EOS]] * 60, [[BOS, 3, EOS]] * 60)
-    orders = [many.epoch(epoch, 9, seed) for epoch in (0, 1) for seed in (0, 1)]
-    assert all(one != other for i, one in enumerate(orders) for other in orders[:i])
-    assert many.epoch(1, 9, 0) == orders[2]
-    torch.manual_seed(3)  # other random numbers do not matter
-    assert many.epoch(1, 9, 0) == orders[2]
-
-
-def test_the_stream_goes_through_epoch_after_epoch():
-    first, second = CORPUS.epoch(0, 8, 7), CORPUS.epoch(1, 8, 7)
-    found = list(islice(CORPUS.stream(8, 7), len(first) + len(second)))
-    assert [batch for batch, _ in found] == first + second
-    places = [Cursor(0, done + 1) for done in range(len(first))]
-    assert [place for _, place in found] == places + [Cursor(1, n + 1) for n in range(len(second))]
-
-
-def test_the_stream_goes_on_from_any_place_as_if_it_had_not_stopped():
-    whole = list(islice(CORPUS.stream(8, 7), 12))
-    for done, (_, place) in enumerate(whole[:-1], start=1):
-        rest = list(islice(CORPUS.stream(8, 7, place), 12 - done))
-        assert rest == whole[done:]
-
-
-def test_the_fingerprint_knows_the_sentences_and_their_order():
-    same = Corpus([tuple(s) for s in SOURCE], [tuple(t) for t in TARGET])
-    assert same.fingerprint() == CORPUS.fingerprint() == "54d0365978136bd9"
-    others = [
-        Corpus(SOURCE[::-1], TARGET),
-        Corpus(SOURCE, TARGET[::-1]),
-        Corpus(SOURCE[:4], TARGET[:4]),
-        Corpus([[5, 6], [EOS, 7, EOS], *SOURCE[2:]], TARGET),
+@BOTH
+def test_a_batch_is_padded_and_can_be_turned_back(made):
+    corpus = made(PAIRS[:2], WORDS)
+    [(sides, labels, _)] = some(corpus, 1)
+    a, b, c = WORDS.encode("a b c")
+    rows = sorted(zip(*sides, strict=True), key=str)
+    expected = [
+        ([a, EOS, 0], [BOS, b, b, EOS], [b, b, EOS], [BOS, a, EOS, 0]),
+        ([b, a, EOS], [BOS, c, EOS, 0], [c, EOS, 0], [BOS, b, a, EOS]),
     ]
-    assert len({CORPUS.fingerprint(), *(other.fingerprint() for other in others)}) == 5
+    assert rows == sorted(expected, key=str)
+    assert labels == [3 + 2, 2 + 3]  # the words after the first, and the end
 
 
-@pytest.mark.parametrize(("source", "target", "got"), [([[3]], [], "1 and 0"), ([], [], "0 and 0")])
-def test_sources_need_targets(source, target, got):
-    message = f"^corpus: expected as many sources as targets, got {got}; each pair needs both$"
-    with pytest.raises(ValueError, match=message):
-        Corpus(source, target)
+@BOTH
+def test_an_epoch_has_each_pair_once_in_batches_that_are_not_too_large(made):
+    corpus = made(PAIRS, WORDS)
+    batches = [corpus.batch(batch) for batch in corpus.epoch(0, 8, seed=1)]
+    assert all(side.numel() <= 8 for batch in batches for side in batch)
+    read = [WORDS.decode(row) for source, _ in batches for row in source.tolist()]
+    assert sorted(read) == sorted(text for text, _ in PAIRS)
+
+
+@BOTH
+def test_the_order_follows_from_the_seed_and_changes_from_pass_to_pass(made):
+    """Other random numbers do not matter."""
+    passes = [str(list(made().epoch(epoch, 60, seed))) for epoch in (0, 1) for seed in (0, 1)]
+    assert len(set(passes)) == 4
+    torch.manual_seed(3)
+    assert str(list(made().epoch(1, 60, 0))) == passes[2]
+
+
+@BOTH
+def test_the_stream_goes_through_epoch_after_epoch_and_on_from_any_place(made):
+    first, second = (list(made().epoch(epoch, 60, 7)) for epoch in (0, 1))
+    found = list(islice(made().stream(60, 7), len(first) + len(second)))
+    assert [batch for batch, _ in found] == first + second
+    places = [
+        Cursor(epoch, n + 1) for epoch, e in enumerate((first, second)) for n in range(len(e))
+    ]
+    assert [place for _, place in found] == places
+    whole = some(made(), 30)
+    for done in (
+        1,
+        4,
+        11,
+        13,
+        14,
+        29,
+    ):  # also at the end of a pass, and in one that is not the first
+        assert some(made(), 30 - done, start=whole[done - 1][-1]) == whole[done:]
+
+
+@BOTH
+def test_the_fingerprint_knows_the_sentences_and_their_order(made):
+    pairs = [MANY, MANY[::-1], MANY[1:], [MANY[0], MANY[1][::-1], *MANY[2:]]]
+    assert len({made(some).fingerprint() for some in pairs}) == 4
+    assert made().fingerprint() == made().fingerprint()
+
+
+def test_the_fingerprint_of_a_corpus_is_the_same_everywhere():
+    """Also of what has no texts; and the boundaries of its sentences count."""
+    source, target = [[5, 6, EOS], [7, EOS]], [[BOS, 3, EOS], [BOS, EOS]]
+    one, other = Corpus(source, target), Corpus([[5, 6], [EOS, 7, EOS]], target)
+    assert one.fingerprint() == "8059de6e105cd6b7" != other.fingerprint()
+    assert Corpus([tuple(s) for s in source], target).fingerprint() == one.fingerprint()
+
+
+def test_with_room_for_all_a_stream_is_the_corpus_itself():
+    """Over several passes, batch by batch and place by place."""
+    count = 3 * len(held().epoch(0, 60, seed=5))
+    assert some(streamed(buffer=ALL), count, seed=5) == some(held(), count, seed=5)
+    assert streamed().fingerprint() != streamed(buffer=16).fingerprint()
+
+
+@pytest.mark.parametrize("buffer", [1, 7, 40, ALL])
+def test_each_pair_comes_once_a_pass_whatever_the_buffer(buffer):
+    found = [pair for batch in streamed(buffer=buffer).epoch(0, 60, 0) for pair in batch]
+    assert sorted(map(str, found)) == sorted(map(str, next(streamed(buffer=ALL).buffers())))
+
+
+def test_no_more_than_a_buffer_is_read_ahead():
+    read = given = ahead = 0
+
+    def counting():
+        nonlocal read
+        for number in range(10_000):
+            read += 1
+            yield TEXTS[number % 40], TEXTS[number % 40]
+
+    corpus = StreamedCorpus(counting, LETTERS, LETTERS, buffer=50)
+    for batch, _ in islice(corpus.stream(60, 0), 300):
+        ahead = max(ahead, read - given)
+        given += len(batch)
+    assert 1000 < given <= read <= given + 50
+    assert ahead <= 50
+
+
+def test_training_from_a_stream_is_training_from_memory_also_when_resumed(tmp_path):
+    def model():
+        return small(source_vocab=len(LETTERS), target_vocab=len(LETTERS))
+
+    models = [model() for _ in range(3)]
+    losses = [
+        quiet(m, corpus=made)["loss"]
+        for m, made in zip(models[:2], (held(), streamed(buffer=ALL)), strict=True)
+    ]
+    assert losses[0] == losses[1]
+    options = {"corpus": streamed(buffer=ALL), "folder": tmp_path, "checkpoint_every": 5}
+    with stopping_at(8), pytest.raises(KeyboardInterrupt):
+        quiet(model(), **options)
+    with pytest.raises(ValueError, match="resume: expected data="):
+        quiet(model(), **{**options, "corpus": streamed(buffer=16)}, resume=True)
+    quiet(models[2], **options, resume=True)
+    assert all(same_tensors(tensors_of(models[0]), tensors_of(m)) for m in models[1:])
+
+
+# --- Lines of two files -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("eins\n\ndrei\n", "one\n\nthree", [("eins", "one"), ("", ""), ("drei", "three")]),
+        ("eins\rzwei\r\ndrei\n", "one\nthrée\n", [("eins\rzwei", "one"), ("drei", "thrée")]),
+        ("eins\n", "one\ntwo\n", "a: expected a line 2, got its end"),
+        ("eins\nzwei\n", "one\n", "b: expected a line 2, got its end"),
+    ],
+)
+def test_two_files_line_by_line(tmp_path, one, other, expected):
+    """A carriage return within a line ends no line."""
+    for name, text in (("a", one), ("b", other)):
+        (tmp_path / name).write_bytes(text.encode())
+    if isinstance(expected, list):
+        assert list(lines(tmp_path / "a", str(tmp_path / "b"))) == expected
+        return
+    with pytest.raises(ValueError, match=expected):
+        list(lines(tmp_path / "a", tmp_path / "b"))
+
+
+# --- What is refused --------------------------------------------------------------------------
+
+
+def read_once():
+    """A stream whose `read` does not begin anew."""
+    pairs = iter(MANY)
+    return list(islice(StreamedCorpus(lambda: pairs, LETTERS, LETTERS).stream(60, 0), 1000))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: batches_by_tokens([3, 9], 8), "max_tokens: expected room for the longest.*, 9"),
+        (lambda: batches_by_tokens([], 8), "lengths: expected at least one sentence, got none"),
+        (lambda: pad([[3], []]), "sentences: expected sentences of at least one token"),
+        (lambda: pad([]), "sentences: expected .* got none"),
+        (lambda: pad([[1.5, 2.0]]), "sentences: expected whole numbers, got fractions"),
+        (lambda: Corpus([[3]], []), "corpus: expected as many sources as targets, got 1 and 0"),
+        (lambda: Corpus([], []), "corpus: expected as many sources as targets, got 0 and 0"),
+        (lambda: streamed(buffer=0), "buffer: expected a whole number of at least 1, got 0"),
+        (lambda: next(streamed([]).stream(60, 0)), "read: expected at least one pair.*, got none"),
+        (read_once, "read: expected at least one pair.*, got none; .* begins anew"),
+        (lambda: load_data("bible"), "data.name: expected 'phrasebook' or 'multi30k', got 'bible'"),
+        (lambda: load_data("phrasebook", count=5, size=3),
+         r"\[data\] of phrasebook: expected 'count' or 'seed', got 'size'"),
+        (lambda: load_data("phrasebook", count=0), "count: expected .* at least 1, got 0"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()
 
 
 # --- Data by name -----------------------------------------------------------------------------
 
 
 def test_the_phrasebook_has_vocabularies_of_its_training_sentences_alone():
+    assert set(SOURCES) == {"phrasebook", "multi30k"}
     data = load_data("phrasebook", count=200, seed=4)
     assert data.training == [(pair.german, pair.english) for pair in sentence_pairs(200, seed=4)]
     for side, words in enumerate((data.source, data.target)):
         assert set(words.words[3:]) == {w for pair in data.training for w in pair[side].split()}
-        for pair in data.training:
-            assert words.decode(words.encode(pair[side])) == pair[side]
 
 
 def test_the_phrasebook_is_tested_with_held_out_sentences():
     assert phrasebook_test(30) == sentence_pairs(30, seed=1, held_out=True)
-    known = {german for german, _ in load_data("phrasebook", count=1000).training}
-    assert not known & {pair.german for pair in phrasebook_test(30)}
-
-
-def test_unknown_data_and_unknown_options_are_refused():
-    assert set(SOURCES) == {"phrasebook", "multi30k"}
-    with pytest.raises(
-        ValueError, match=r"^data.name: expected 'phrasebook' or 'multi30k', got 'bible'"
-    ):
-        load_data("bible")
-    message = r"^\[data\] of phrasebook: expected 'count' or 'seed', got 'size'; choose one"
-    with pytest.raises(ValueError, match=message):
-        load_data("phrasebook", count=5, size=3)
-    with pytest.raises(ValueError, match=r"^count: expected a whole number of at least 1, got 0"):
-        load_data("phrasebook", count=0)

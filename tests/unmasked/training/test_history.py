@@ -45,16 +45,18 @@ def test_the_table():
     assert repr(example()).split("\n") == text
     assert example().table("loss", "step", last=2) == " loss  step\n3.142     5\n    2    10"
     assert History().table() == ""
-    large = History([{"step": 123456, "loss": math.nan, "norm": math.inf, "rate": 1.25e-7}])
-    assert large.table().split("\n")[1].split() == ["123456", "nan", "inf", "1.25e-07"]
+    large = History(
+        [{"step": 1000, "loss": math.nan, "norm": math.inf, "rate": 1.25e-7, "b": 999.5}]
+    )
+    assert large.table().split("\n")[1].split() == ["1000", "nan", "inf", "1.25e-07", "999.5"]
+    many = History([{"step": step} for step in range(12)])
+    assert many.table().split() == ["step", *map(str, range(2, 12))]
 
 
 def test_the_plot_is_a_picture_with_words():
     picture = example().plot()
     assert isinstance(picture, Picture)
-    assert picture.words == (
-        "loss over step. loss goes from 3.1 at 5 to 2 at 10, lowest 2, highest 3.1."
-    )
+    assert picture.words.startswith("loss over step. loss goes from 3.1 at 5 to 2 at 10")
     two = example().plot("loss", "exact", title="Learning", log_y=True)
     assert two.words.startswith("Learning. loss and exact over step. loss goes from 2 at 10 to 2")
     assert two.figure.axes[0].get_yscale() == "log"
@@ -63,38 +65,28 @@ def test_the_plot_is_a_picture_with_words():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: example()["bleu"],
-            "names: expected columns that were measured, got bleu; "
-            "there are step, exact, loss, seconds",
-        ),
-        (lambda: example().table("loss", "bleu"), "columns that were measured, got bleu; there"),
+        (lambda: example()["bleu"], "names: .* measured, got bleu; there are step, exact, loss, s"),
+        (lambda: example().table("loss", "bleu"), "names: .* measured, got bleu"),
         (lambda: example().table(last=0), "last: expected a whole number of at least 1, got 0"),
-        (lambda: example().plot("bleu"), "columns that were measured, got bleu; there are step"),
-        (lambda: History().plot(), "columns that were measured, got loss; train first"),
-        (lambda: History()["loss"], "columns that were measured, got loss; train first"),
-        (
-            lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"),
-            r"measured together, got \['a', 'b'\]; draw them one by one",
-        ),
+        (lambda: example().plot("bleu"), "names: .* measured, got bleu"),
+        (lambda: History()["loss"], "names: .* measured, got loss; train first"),
+        (lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"), r"names: .* got \['a', 'b'\]"),
     ],
 )
 def test_what_was_not_measured_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         call()
 
 
 def test_the_file(tmp_path):
-    example().write(tmp_path / "history.csv")
-    example().write(str(tmp_path / "again.csv"))
-    with (tmp_path / "again.csv").open(newline="") as file:
+    example().write(str(tmp_path / "history.csv"))
+    with (tmp_path / "history.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert rows[0] == {"step": "0", "exact": "0.25", "loss": "", "seconds": ""}
     assert float(rows[1]["loss"]) == 3.14159
-    assert (tmp_path / "history.csv").read_bytes() == (tmp_path / "again.csv").read_bytes()
 
 
-# --- TensorBoard ----------------------------------------------------------------------------------
+# --- TensorBoard ------------------------------------------------------------------------------
 
 
 def events(folder):
@@ -120,53 +112,42 @@ def test_tensorboard_gets_every_row(tmp_path):
 
 
 def test_a_resumed_training_hides_what_it_does_again(tmp_path):
-    wrong = tensorboard(tmp_path)
-    for step in range(1, 9):
-        wrong.add_scalar("loss", 99.0, step)
-    wrong.close()
-    right = tensorboard(tmp_path, 5)
-    for step in range(6, 9):
-        right.add_scalar("loss", 1.0, step)
-    right.close()
+    for begun, value in ((0, 99.0), (5, 1.0)):
+        writer = tensorboard(tmp_path, begun)
+        for step in range(begun + 1, 9):
+            writer.add_scalar("loss", value, step)
+        writer.close()
     assert events(tmp_path)["loss"] == {**dict.fromkeys(range(1, 6), 99.0), 6: 1, 7: 1, 8: 1}
 
 
 def test_without_tensorboard_it_says_what_to_install(tmp_path, monkeypatch):
-    assert tensorboard(None) is None
     monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    model = small()
     with pytest.raises(ValueError, match=r"^tensorboard: expected the package tensorboard, got no"):
-        quiet(model, tensorboard_folder=tmp_path / "none")
+        quiet(small(), tensorboard_folder=tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 
-# --- Progress -------------------------------------------------------------------------------------
+# --- Progress ---------------------------------------------------------------------------------
 
 
-def test_the_bar_shows_loss_rate_and_time_left(capsys, monkeypatch):
+def test_the_bar_shows_loss_rate_and_time_left_and_a_resumed_one_begins_where_it_was(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(trainer, "tqdm", partial(tqdm, disable=False, mininterval=0.0))
-    quiet(small(), progress=True, every=3)
+    quiet(small(), progress=True, every=3, folder=tmp_path)
     printed = capsys.readouterr()
     assert printed.out == ""
     shown = printed.err.split("\r")
-    line = (
-        r"training:  \d+%\|.*\| 6/12 \[00:0\d<00:0\d, .*(step/s|s/step), loss=3.\d+, rate=5.0e-03"
-    )
+    line = r"training:  \d+%\|.*\| 6/12 \[.*(step/s|s/step), loss=3.\d+, rate=5.0e-03"
     assert any(re.match(line, text) for text in shown), shown[-3:]
     assert re.match(r"training: 100%.* 12/12 .*loss=3.\d+, rate=1.0e-03\]", shown[-1])
-
-
-def test_a_resumed_bar_begins_where_it_was(tmp_path, capsys, monkeypatch):
-    quiet(small(), folder=tmp_path)
-    monkeypatch.setattr(trainer, "tqdm", partial(tqdm, disable=False))
     quiet(small(), folder=tmp_path, resume=True, progress=True)
     assert "12/12" in capsys.readouterr().err
 
 
-def test_no_bar_where_none_is_wanted(capsys, monkeypatch):
-    quiet(small())
-    assert capsys.readouterr() == ("", "")
+@pytest.mark.parametrize(("progress", "options"), [(False, {"disable": True}), (True, {})])
+def test_no_bar_where_none_is_wanted_and_elsewhere_tqdm_decides(monkeypatch, progress, options):
     asked = []
 
     def bar(**options):
@@ -174,6 +155,6 @@ def test_no_bar_where_none_is_wanted(capsys, monkeypatch):
         return tqdm(**{**options, "disable": True})
 
     monkeypatch.setattr(trainer, "tqdm", bar)
-    quiet(small(), progress=True)
-    assert "disable" not in asked[0]  # TQDM_DISABLE decides
-    assert asked[0]["total"] == RECIPE.steps
+    quiet(small(), progress=progress)
+    usual = {"total": RECIPE.steps, "initial": 0, "desc": "training", "unit": "step"}
+    assert asked == [{**usual, **options}]

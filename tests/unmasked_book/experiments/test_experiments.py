@@ -1,5 +1,6 @@
 """Chapter 14's experiments, in miniature: under equal conditions, and as they were recorded."""
 
+import copy
 import json
 import math
 from functools import partial
@@ -8,7 +9,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from unmasked import Transformer, TransformerConfig
+from unmasked import MultiHeadAttention, Transformer, TransformerConfig
 from unmasked.positions import LearnedPositions, sinusoids
 from unmasked.tokens import BOS
 from unmasked.training.recipe import Recipe, rate_at
@@ -56,28 +57,36 @@ def test_multiplications_are_held_equal_where_it_is_said():
     assert count_multiplied(small) == 12 * width**2 + 4 * width * 16 + width * words
 
 
-def test_undivided_attention_is_only_that():
-    corpus = spelling_corpus(8, seed=0)
+@pytest.fixture
+def spelled():
+    """A model and a batch of words; and one that is not divided, or whose start is smaller."""
     model = speller(seed=0, d_model=16, n_heads=1).double().eval()
-    source, target = corpus.batch(range(8))
-    divided = model(source, target)
-    plain = root_of_width.changed(model, root_of_width.UNDIVIDED)(source, target)
-    assert (divided - plain).abs().max() > 1e-3
-    for part in model.modules():
-        if isinstance(part, root_of_width.MultiHeadAttention):
-            part.query.weight.data /= 4  # √16
-            part.query.bias.data /= 4
-    assert (model(source, target) - divided).abs().max() < 1e-12
-
-
-def test_with_the_smaller_start_the_first_step_is_that_of_the_divided_model():
     source, target = spelling_corpus(8, seed=0).batch(range(8))
-    models = [root_of_width.changed(speller(seed=0, d_model=16, n_heads=1).double().eval(), kind)
-              for kind in (root_of_width.DIVIDED, root_of_width.SMALLER)]  # fmt: skip
-    first, second = (model(source, target) for model in models)
-    assert (first - second).abs().max() < 1e-12
-    sizes = [model.encoder.layers[0].self_attention.query.weight.norm() for model in models]
-    assert (sizes[0] / sizes[1]).item() == pytest.approx(2.0)  # the fourth root of 16
+
+    def logits(kind=None):
+        changed = root_of_width.changed(copy.deepcopy(model), kind) if kind else model
+        return changed(source, target), changed.encoder.layers[0].self_attention.query.weight
+
+    return model, logits
+
+
+def test_undivided_attention_is_only_that(spelled):
+    model, logits = spelled
+    divided, _ = logits()
+    undivided, _ = logits(root_of_width.UNDIVIDED)
+    assert (divided - undivided).abs().max() > 1e-3
+    for part in model.modules():
+        if isinstance(part, MultiHeadAttention):
+            part.query.weight.data *= 4  # √16
+            part.query.bias.data *= 4
+    assert (logits()[0] - undivided).abs().max() < 1e-12
+
+
+def test_with_the_smaller_start_the_first_step_is_that_of_the_divided_model(spelled):
+    _, logits = spelled
+    first, second = logits(root_of_width.DIVIDED), logits(root_of_width.SMALLER)
+    assert (first[0] - second[0]).abs().max() < 1e-12
+    assert (first[1].norm() / second[1].norm()).item() == pytest.approx(2.0)  # fourth root of 16
 
 
 def test_a_table_at_the_scale_of_sinusoids_has_it():
@@ -92,15 +101,15 @@ def test_a_table_at_the_scale_of_sinusoids_has_it():
     assert sinusoids(0, 64, 64).square().mean().item() == pytest.approx(0.5)
 
 
-def test_scores_have_the_spread_that_the_chapter_says():
-    for width in (16, 256):
-        spread = {}
-        for kind in (*root_of_width.KINDS, "additive"):
-            draws = torch.Generator().manual_seed(0)
-            spread[kind] = root_of_width.scores(width, kind, draws).std().item()
-        assert spread["divided by √K"] == pytest.approx(1.0, rel=0.1)
-        assert spread["not divided"] == pytest.approx(math.sqrt(width), rel=0.1)
-        assert spread["additive"] < 0.8
+@pytest.mark.parametrize("width", [16, 256])
+def test_scores_have_the_spread_that_the_chapter_says(width):
+    spread = {}
+    for kind in (*root_of_width.KINDS, "additive"):
+        draws = torch.Generator().manual_seed(0)
+        spread[kind] = root_of_width.scores(width, kind, draws).std().item()
+    assert spread["divided by √K"] == pytest.approx(1.0, rel=0.1)
+    assert spread["not divided"] == pytest.approx(math.sqrt(width), rel=0.1)
+    assert spread["additive"] < 0.8
 
 
 def test_the_gradient_at_the_queries_is_that_of_a_small_step():
@@ -111,25 +120,22 @@ def test_the_gradient_at_the_queries_is_that_of_a_small_step():
         return root_of_width.products_of(query, key, root_of_width.DIVIDED).softmax(-1).amax()
 
     steps = 1e-6 * torch.eye(4, dtype=torch.double)
-    slopes = [(largest(query + step) - largest(query - step)) / 2e-6 for step in steps]
-    query.requires_grad_()
-    [gradient] = torch.autograd.grad(largest(query), query)
-    assert gradient.flatten().tolist() == pytest.approx([float(x) for x in slopes], abs=1e-6)
-    mean, median = root_of_width.at_queries(
-        64, root_of_width.DIVIDED, torch.Generator().manual_seed(0)
-    )
+    slopes = [float(largest(query + step) - largest(query - step)) / 2e-6 for step in steps]
+    [gradient] = torch.autograd.grad(largest(query.requires_grad_()), query)
+    assert gradient.flatten().tolist() == pytest.approx(slopes, abs=1e-6)
+    draws.manual_seed(0)
+    mean, median = root_of_width.at_queries(64, root_of_width.DIVIDED, draws)
     assert 0 < median < mean < 1
 
 
 def test_the_softmax_of_equal_scores_looks_at_all_words():
-    found = root_of_width.softmax_of(torch.zeros(3, 8))
-    assert found["words"] == pytest.approx(8.0)
+    assert root_of_width.softmax_of(torch.zeros(3, 8))["words"] == pytest.approx(8.0)
+    assert root_of_width.softmax_of(torch.eye(8)[:1] * 100)["words"] == pytest.approx(1.0)
     weights = torch.full((8,), 1 / 8)
     slope = weights[0] * (torch.eye(8)[0] - weights)  # of one weight, at the scores
     nearly = torch.zeros(3, 8).index_fill(1, torch.tensor([0]), 1e-4)  # so that one is the largest
     found = root_of_width.softmax_of(nearly)
     assert found["gradient"] == pytest.approx(slope.norm().item(), rel=1e-3)
-    assert root_of_width.softmax_of(torch.eye(8)[:1] * 100)["words"] == pytest.approx(1.0)
 
 
 def test_a_loop_waits_at_every_word_and_attention_does_not():
@@ -145,34 +151,19 @@ def test_a_loop_waits_at_every_word_and_attention_does_not():
     assert chains[0] == chains[1]
 
 
-def test_threads_are_given_back():
-    before = torch.get_num_threads()
-    rows = by_length.measure((4,), 16, threads=(1, 2), rounds=1)
-    assert [each["threads"] for each in rows] == [1, 1, 1, 2, 2, 2]
-    assert torch.get_num_threads() == before
-
-
 def test_an_lstm_forgets_by_half_and_attention_by_its_share():
     shares = {kind: reach.first_over_last(kind, (4, 16, 32)) for kind in reach.MODELS}
     assert shares["LSTM"][2] < 1e-5
     assert shares["Transformer"][2] > 1e-2
     assert shares["Transformer"][0] > shares["Transformer"][2]
-
-
-def test_a_gradient_at_a_word_is_that_of_its_embedding():
-    model = reach.make("LSTM")
-    found = reach.gradients(model, 6)
+    found = reach.gradients(reach.make("LSTM"), 6)
     assert found.shape == (6,)
     assert (found[1:] > found[:-1]).all()  # the later, the more
 
 
 # --- Every experiment, small ------------------------------------------------------------------
 
-QUICK = {
-    "copying": {"tokens": 80},
-    "beyond": {},
-    "warm-up": {"layers": 1},
-}
+QUICK = {"copying": {"tokens": 80}, "warm-up": {"layers": 1}}
 ONE_RUNG = {"rate": (0.004,), "dropout": (0.1,), "forget": (1.0,)}
 
 
@@ -189,10 +180,22 @@ def quick(monkeypatch):
     monkeypatch.setattr(captions, "captions", few)
 
 
+def covering(cases):
+    """Some of the cases, in which every option has each of its values."""
+    seen, some = set(), []
+    for case in cases:
+        values = {repr(item) for item in case.items()}
+        if not values <= seen:
+            some.append(case)
+            seen |= values
+    return some
+
+
 def small(name):
     experiment = EXPERIMENTS[name]
     return experiment._replace(
         trial=partial(experiment.trial, steps=1, **QUICK.get(name, {})),
+        cases=covering(experiment.cases),
         begin={option: ONE_RUNG[option] for option in experiment.begin},
         seeds=2,
     )
@@ -207,15 +210,14 @@ def keys(rows):
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_gives_what_its_verdict_reads(name):
+    experiment, recorded_rows = EXPERIMENTS[name], recorded(f"claim-{name}")["rows"]
     rows = json.loads(json.dumps(list(small(name).rows())))
-    recorded_rows = recorded(f"claim-{name}")["rows"]
     assert keys(rows) == keys(recorded_rows)  # what is recorded could be recorded again
-    cases = [{option: row[option] for option in case} for row, case in zip(
-        recorded_rows, EXPERIMENTS[name].cases, strict=True)]  # fmt: skip
-    assert cases == list(EXPERIMENTS[name].cases)
-    assert all(len(row["trials"]) == EXPERIMENTS[name].seeds for row in recorded_rows)
+    for row, case in zip(recorded_rows, experiment.cases, strict=True):
+        assert {option: row[option] for option in case} == case
+        assert len(row["trials"]) == experiment.seeds
     if name in verdicts.VERDICTS:
-        verdict = verdicts.VERDICTS[name](rows)
+        verdict = verdicts.VERDICTS[name](recorded_rows)
         assert verdict.word in {verdicts.YES, verdicts.PARTLY, verdicts.NO}
 
 
@@ -231,28 +233,30 @@ def test_the_best_rate_of_every_record_is_inside_those_tried(name):
             assert best < len(tried) - 1 or tried[-1] == ladder[-1]
 
 
-def test_what_is_timed_gives_what_its_verdict_reads():
-    rows = list(by_length.measure((4, 8), 16, threads=(1,), rounds=1))
+def test_what_is_timed_gives_what_its_verdict_reads_and_threads_are_given_back(monkeypatch):
+    def once(run, *_):
+        run()
+        return torch.get_num_threads() / 2
+
+    monkeypatch.setattr(by_length, "seconds", once)
+    before = torch.get_num_threads()
+    rows = list(by_length.measure((4, 8), 16, threads=(1, 2), rounds=1))
+    assert [each["seconds"] for each in rows] == [0.5] * 6 + [1.0] * 6
+    assert torch.get_num_threads() == before
     assert keys(json.loads(json.dumps(rows))) == keys(recorded("claim-by-length")["rows"])
     assert verdicts.by_length(rows).word == verdicts.UNTESTED
 
 
-def test_letters_are_their_own_translation():
-    corpus = copying.letters(5, 4, 0)
-    assert all(t == [BOS, *s] for s, t in zip(corpus.source, corpus.target, strict=True))
-    assert {len(row) for row in corpus.source} == {5}
-
-
-def test_amid_blanks_there_are_as_many_rows_in_a_step_and_the_same_letters():
+def test_letters_are_their_own_translation_and_amid_blanks_the_same():
     alone, amid = (copying.letters(200, 8, 0, blanks) for blanks in (0, copying.BLANKS))
-    assert alone.target == amid.target
+    assert alone.target == amid.target == [[BOS, *source] for source in alone.source]
+    assert {len(row) for row in alone.source} == {9}
     assert {len(row) for row in amid.source} == {65}
-    assert all(
-        row[28:36] == short[:-1] for row, short in zip(amid.source, alone.source, strict=True)
-    )
+    for row, short in zip(amid.source, alone.source, strict=True):
+        assert row[28:36] == short[:-1]
     for corpus, blanks in ((alone, 0), (amid, copying.BLANKS)):
         batches = corpus.epoch(0, copying.tokens_a_step(blanks), 0)
-        assert {len(batch) for batch in batches} == {copying.ROWS}
+        assert {len(batch) for batch in batches} == {copying.ROWS}  # as many rows in a step
 
 
 def test_longer_words_are_longer_than_any_in_training(monkeypatch):
@@ -282,13 +286,13 @@ def test_warm_up_of_one_step_is_none(monkeypatch):
 
 def test_smaller_steps_with_the_smaller_start_are_the_division():
     """For Adam, up to its epsilon: after some steps both models compute nearly the same."""
+    corpus = spelling_corpus(100, seed=0)
+    source, target = corpus.batch(range(20))
 
     def logits(kind):
         model = root_of_width.changed(speller(d_model=16, n_heads=1), kind).double()
         recipe = Recipe(steps=6, rate=0.01, warmup=1, tokens=200, smoothing=0.0, clip=None)
-        corpus = spelling_corpus(100, seed=0)
         learn(model, corpus, recipe, factors=root_of_width.factors(model, kind))
-        source, target = corpus.batch(range(20))
         return model(source, target[:, :-1]).detach()
 
     divided = logits(root_of_width.DIVIDED)

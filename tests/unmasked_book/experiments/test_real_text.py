@@ -23,6 +23,10 @@ def gap(*pair):
     return compared(*pair).gap
 
 
+def width(found):
+    return found.high - found.low
+
+
 def test_a_gap_is_counted_by_the_word():
     assert gap(*rows(3.0, (0, 0))) == pytest.approx((0.3, 0.3, 0.3))
 
@@ -30,23 +34,21 @@ def test_a_gap_is_counted_by_the_word():
 @pytest.mark.parametrize("spread", [(2.0, 0.0), (0.0, 20.0)])
 def test_seeds_and_captions_both_widen_it(spread):
     narrow, wide = gap(*rows(3.0, (0.1, 1.0))), gap(*rows(3.0, spread))
-    assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
+    assert width(wide) > 3 * width(narrow)
     assert wide.low < wide.mean < wide.high
 
 
 def test_where_captions_agree_it_is_students_interval_over_the_seeds():
     a, b = rows(3.0, (2.0, 0.0))
     means = [[np.mean(trial["each"]) / 10 for trial in each["trials"]] for each in (a, b)]
-    usual, found = difference(*means), gap(a, b)
-    assert (found.high - found.low) / (usual.high - usual.low) == pytest.approx(1.0, abs=0.1)
+    assert width(gap(a, b)) / width(difference(*means)) == pytest.approx(1.0, abs=0.1)
 
 
 def test_the_interval_over_captions_is_not_too_narrow():
     pair = rows(3.0, (0.0, 20.0), sentences=400)
     less = np.array(pair[0]["trials"][0]["each"]) - np.array(pair[1]["trials"][0]["each"])
     error = less.std() / np.sqrt(len(less)) / 10
-    found = gap(*pair)
-    assert 1.0 < (found.high - found.low) / (2 * 1.96 * error) < 1.7
+    assert 1.0 < width(gap(*pair)) / (2 * 1.96 * error) < 1.7
 
 
 def test_a_caption_that_judges_does_not_choose(monkeypatch):

@@ -14,15 +14,12 @@ def test_every_experiment_has_a_rule():
 def test_a_rule_is_shown_as_a_quotation_and_printed_without_its_marks():
     heads = rule("heads")
     claim = "Several heads are better than one of the same whole width."
-    assert heads._repr_markdown_().startswith(f"> **The rule.** *{claim}* Nats per word.")
-    assert str(heads).startswith(f"The rule: {claim} Nats per word.")
-    assert "*" not in str(rule("copying"))
-    with pytest.raises(ValueError, match="name: expected"):
-        rule("odd")
+    assert heads._repr_markdown_().startswith(f"> **The rule.** *{claim}*")
+    assert str(heads).startswith(f"The rule: {claim}")
+    assert section("For all claims").endswith("not tested.")  # whole
 
 
-def test_sections_are_found_whole():
-    assert section("For all claims").endswith("not tested.")
-    assert "Until 2026-11-23 there was no such file" in section("History")
-    with pytest.raises(ValueError, match="title: expected"):
-        section("Odd")
+@pytest.mark.parametrize(("find", "argument"), [(rule, "name"), (section, "title")])
+def test_an_unknown_one_is_refused(find, argument):
+    with pytest.raises(ValueError, match=f"{argument}: expected"):
+        find("odd")

