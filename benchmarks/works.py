@@ -56,12 +56,12 @@ def engine(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
     """The same step inside our engine: batches made from lists, the rate set, gradients clipped."""
     source, target = (ragged(rows, n, device=device) for n in (longest, longest + 1))
     lists = [[[token for token in row if token] for row in x.tolist()] for x in (source, target)]
-    numbers, contestants = list(range(rows)), dict[str, Run]()
+    corpus, contestants = Corpus(*lists), dict[str, Run]()
     for name, packed in (("unmasked, engine", False), ("unmasked, engine, packed", True)):
         recipe = Recipe(packed=packed, optimizer="adam", rate=1e-4)
         group = Processes(0, 1, torch.device(device))
-        trainer = Trainer(Ours(size).model.to(device), Corpus(*lists), recipe, group)
-        contestants[name] = functools.partial(trainer.update, 1, numbers)
+        trainer = Trainer(Ours(size).model.to(device), corpus, recipe, group)
+        contestants[name] = functools.partial(trainer.update, 1, corpus.pairs)
     bare, peer = Ours(size).to(device), Torch(size).to(device)
     contestants["unmasked, bare step"] = training_step(bare, lambda: bare.loss(source, target))
     contestants["nn.Transformer"] = training_step(peer, lambda: peer.loss(source, target))
