@@ -96,7 +96,7 @@ release: setup  ## writes a version everywhere; VERSION=0.3.0; without, notebook
 release-check: setup  ## builds the archives, installs, translates and tests them, publishes nothing
 	$(BIN)/python tools/release.py check $(TAG)
 
-bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT, x-transformers and CTranslate2; ARGS="--help" for options
+bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT and CTranslate2; ARGS="--help" for options
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 size: setup  ## how many lines and words there are
