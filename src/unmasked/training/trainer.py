@@ -292,12 +292,10 @@ def share(pairs: Sequence[Pair], part: int, parts: int, group: Processes) -> Seq
 
 def check_lengths(model: Transformer, corpus: Corpus) -> None:
     """Whether learned positions reach to the end of every sentence; of a stream nobody knows."""
-    if model.config.positions != "learned" or not corpus.pairs:
-        return
     needed = [max(len(source), len(target) - 1) for source, target in corpus.pairs]
-    longest = max(range(len(needed)), key=lambda number: needed[number])
-    if needed[longest] > model.config.max_len:
-        expected = f"at least the {needed[longest]} tokens of sentence pair {longest + 1}"
+    if max(needed, default=0) > model.config.reach:
+        longest = max(needed)
+        expected = f"at least the {longest} tokens of sentence pair {needed.index(longest) + 1}"
         fix = "raise it, leave long sentences out, or use positions='sinusoidal'"
         raise invalid("max_len", expected, model.config.max_len, fix)
 
