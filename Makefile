@@ -76,7 +76,7 @@ coverage: setup  ## the unit tests once more, with how much of the package they 
 	$(BIN)/pytest --ignore=tests/browser -n auto --cov --cov-report=term
 
 validate: setup  ## runs every notebook again and compares all its outputs with the stored ones
-	OMP_NUM_THREADS=1 TQDM_DISABLE=1 $(BIN)/pytest book --nbval --nbval-current-env --nbval-cell-timeout=300 -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest book --nbval --nbval-current-env --nbval-cell-timeout=300 -n auto --dist loadfile
 
 test-browser: book  ## opens every page in Chromium: both themes, two widths, accessibility
 	$(BIN)/pytest tests/browser -n auto
@@ -96,7 +96,7 @@ release: setup  ## writes a version everywhere; VERSION=0.3.0; without, notebook
 release-check: setup  ## builds the archives, installs, translates and tests them, publishes nothing
 	$(BIN)/python tools/release.py check $(TAG)
 
-bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT, x-transformers and CTranslate2; ARGS="--help" for options
+bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT and CTranslate2; ARGS="--help" for options
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 size: setup  ## how many lines and words there are

@@ -198,9 +198,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     made.add_argument("--threads", type=int, default=torch.get_num_threads())
     made.add_argument("--rounds", type=int, default=5, help="of which the median is taken (5)")
     made.add_argument("--compile", action="store_true", help="also with torch.compile")
-    made.add_argument(
-        "--record", metavar="NAME", help="also write NAME.json and .md among the records"
-    )
+    made.add_argument("--record", metavar="NAME", help="also write NAME.json among the records")
     made.add_argument("--peak", type=json.loads, help=argparse.SUPPRESS)  # one step's memory
     options = made.parse_args(words)
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -220,9 +218,7 @@ def main(words: Sequence[str] | None = None) -> None:
     result = {"machine": about, **bench.everything(options.compile)}
     print(table(result))
     if options.record:
-        path = record(options.record, result)
-        path.with_suffix(".md").write_text(table(result) + "\n")
-        say(f"recorded in {path} and .md")
+        say(f"recorded in {record(options.record, result)}")
 
 
 if __name__ == "__main__":

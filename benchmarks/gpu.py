@@ -95,7 +95,7 @@ class Parts:
     def captions(self) -> tuple[Transformer, Tensor, Tensor]:
         translator = unmasked.load("de-en")
         corpus = translator.corpus(caption_pairs(translator))
-        return translator.model, *corpus.batch(range(len(corpus)))
+        return translator.model, *corpus.batch()
 
     def on(self, where: str | torch.device, run: Callable[..., Any], dtype: Any = None) -> Any:
         """The run's result with the shipped model and the captions there, brought to the CPU."""

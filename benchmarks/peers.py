@@ -1,4 +1,4 @@
-"""The same model four times: ours, torch.nn, MarianMT and x-transformers, with one interface.
+"""The same model three times: ours, torch.nn and MarianMT, with one interface.
 
 All have the same widths, depths, heads, vocabulary and dropout, untied embeddings and random
 weights. The row of the end token is zero in every output matrix, so that nobody stops early.
@@ -173,47 +173,6 @@ class Marian(nn.Module):
             source, attention_mask=(source != PADDING).long(), generation_config=options
         )
         return tokens[:, 1:]
-
-
-class XTransformers(nn.Module):
-    """Pre-norm with learned positions and no biases in attention: its own defaults."""
-
-    def __init__(self, size: Size) -> None:
-        from x_transformers import XTransformer  # nor this
-
-        super().__init__()
-        parts: dict[str, Any] = {}
-        for side in ("enc", "dec"):
-            parts |= {
-                f"{side}_num_tokens": size.vocab,
-                f"{side}_max_seq_len": 512,
-                f"{side}_depth": size.n_layers,
-                f"{side}_heads": size.n_heads,
-                f"{side}_attn_dim_head": size.d_model // size.n_heads,
-                f"{side}_ff_mult": size.d_ff // size.d_model,
-                f"{side}_attn_dropout": size.dropout,
-                f"{side}_ff_dropout": size.dropout,
-                f"{side}_layer_dropout": 0.0,
-                f"{side}_emb_dropout": size.dropout,
-                f"{side}_attn_flash": True,
-            }
-        self.model = XTransformer(dim=size.d_model, pad_value=PADDING, **parts)
-        silence(self.model.decoder.net.to_logits.weight)
-
-    def loss(self, source: Tensor, target: Tensor) -> Tensor:
-        inputs, labels = target[:, :-1], target[:, 1:]
-        mask = source != PADDING
-        memory = self.model.encoder(source, mask=mask, return_embeddings=True)
-        logits = self.model.decoder.net(inputs, context=memory, context_mask=mask)
-        return cross_entropy(logits, labels)
-
-    @torch.inference_mode()
-    def greedy(self, source: Tensor, n: int) -> Tensor:
-        start = source.new_full((len(source), 1), BOS)
-        tokens: Tensor = self.model.generate(
-            source, start, n, mask=source != PADDING, temperature=0.0
-        )
-        return tokens
 
 
 def ragged(rows: int, longest: int, *, shortest: int = 6, device: Any = "cpu") -> Tensor:

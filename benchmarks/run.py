@@ -15,7 +15,7 @@ import torch
 import transformers
 
 from command import command, say
-from report import plot, seconds, table
+from report import seconds, table
 from timing import interleaved
 from unmasked.machine import machine
 from unmasked_book.records import record
@@ -33,10 +33,7 @@ def main() -> None:
         result["works"].append(run(work, options))
     print(table(result))
     if options.record:
-        path = record(options.record, result)
-        path.with_suffix(".md").write_text(table(result) + "\n")
-        plot(result, path.with_suffix(".svg"))
-        say(f"recorded in {path}, .md and .svg")
+        say(f"recorded in {record(options.record, result)}")
 
 
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
@@ -79,7 +76,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         **machine(options.device),
         "command": command(__file__),
-        **{name: version(name) for name in ("transformers", "x-transformers", "ctranslate2")},
+        **{name: version(name) for name in ("transformers", "ctranslate2")},
     }
 
 
@@ -92,9 +89,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="rounds for each work (default: its own)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument(
-        "--record", metavar="NAME", help="also write NAME.json, .md and .svg among the records"
-    )
+    parser.add_argument("--record", metavar="NAME", help="also write NAME.json among the records")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: no GPU that torch can use was found; leave the option out")

@@ -201,8 +201,9 @@ def words(texts: Sequence[str]) -> int:
 def heads(translator: Translator) -> dict[str, Any]:
     """Over the validation set; its alignments are learnt from it and the training set."""
     train, val = (translator.corpus(pairs_of(translator, split)) for split in ("train", "val"))
-    inner = [target[1:-1] for target in (*val.target, *train.target)]
-    links = align([source[:-1] for source in (*val.source, *train.source)], inner)[: len(val)]
+    pairs = [*val.pairs, *train.pairs]
+    inner = [target[1:-1] for _, target in pairs]
+    links = align([source[:-1] for source, _ in pairs], inner)[: len(val)]
     found = head_atlas(translator, pairs_of(translator, "val"), links)
     return {
         kind: {role: [[round(x, 4) for x in row] for row in weights.tolist()]

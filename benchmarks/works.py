@@ -6,22 +6,13 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ctranslate import CTranslate2
-from peers import Marian, Ours, Size, Torch, XTransformers, ragged, training_step
+from peers import Marian, Ours, Size, Torch, ragged, training_step
 from timing import Run
-from unmasked import search
-from unmasked.fast.steps import FastSteps
-from unmasked.feed_forward import FeedForward
-from unmasked.text.corpus import Corpus, batches_by_tokens
-from unmasked.tokens import EOS
-from unmasked.training.processes import Processes
-from unmasked.training.recipe import Recipe
-from unmasked.training.trainer import Trainer
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
@@ -44,65 +35,12 @@ def training(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]
         "unmasked": training_step(ours, lambda: ours.loss(source, target)),
         "unmasked, packed": training_step(packed, lambda: packed.loss(source, target, packed=True)),
     }
-    others = {"nn.Transformer": Torch, "MarianMT": Marian, "x-transformers": XTransformers}
+    others = {"nn.Transformer": Torch, "MarianMT": Marian}
     for name, peer in others.items():
         model: Any = peer(size).to(device)
         loss = functools.partial(model.loss, source, target)
         contestants[name] = training_step(model, loss)
     return contestants
-
-
-def engine(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
-    """The same step inside our engine: batches made from lists, the rate set, gradients clipped."""
-    source, target = (ragged(rows, n, device=device) for n in (longest, longest + 1))
-    lists = [[[token for token in row if token] for row in x.tolist()] for x in (source, target)]
-    numbers, contestants = list(range(rows)), dict[str, Run]()
-    for name, packed in (("unmasked, engine", False), ("unmasked, engine, packed", True)):
-        recipe = Recipe(packed=packed, optimizer="adam", rate=1e-4)
-        group = Processes(0, 1, torch.device(device))
-        trainer = Trainer(Ours(size).model.to(device), Corpus(*lists), recipe, group)
-        contestants[name] = functools.partial(trainer.update, 1, numbers)
-    bare, peer = Ours(size).to(device), Torch(size).to(device)
-    contestants["unmasked, bare step"] = training_step(bare, lambda: bare.loss(source, target))
-    contestants["nn.Transformer"] = training_step(peer, lambda: peer.loss(source, target))
-    return contestants
-
-
-def corpus(device: str, sentences: int = 768) -> dict[str, Run]:
-    """One pass over sentences of log-normal lengths: as usual, and as our engine does it."""
-    lengths = torch.empty(sentences).log_normal_(2.7, 0.6).clamp(3, 80).long()
-    rows = [torch.randint(3, SMALL.vocab, (2, int(n) + 1)) for n in lengths]
-
-    def epoch(model: Any, batches: list[list[int]], **options: Any) -> Run:
-        padded = []
-        for batch in batches:
-            longest = max(rows[i].shape[1] for i in batch)
-            tokens = torch.stack(
-                [nn.functional.pad(rows[i], (0, longest - rows[i].shape[1])) for i in batch]
-            )
-            padded.append(tokens.to(device))
-        now: dict[str, Tensor] = {}
-        step = training_step(
-            model, lambda: model.loss(now["batch"][:, 0], now["batch"][:, 1], **options)
-        )
-
-        def run() -> None:
-            for tokens in padded:
-                now["batch"] = tokens
-                step()
-
-        return run
-
-    random_order = torch.randperm(sentences).tolist()
-    random_batches = [random_order[i : i + 64] for i in range(0, sentences, 64)]
-    by_tokens = batches_by_tokens((lengths + 1).tolist(), 64 * int(lengths.float().mean()))
-    return {
-        "unmasked, packed, batches by tokens": epoch(
-            Ours(SMALL).to(device), by_tokens, packed=True
-        ),
-        "unmasked, batches by tokens": epoch(Ours(SMALL).to(device), by_tokens),
-        "nn.Transformer, random batches of 64": epoch(Torch(SMALL).to(device), random_batches),
-    }
 
 
 def autocast(device: str) -> dict[str, Run]:
@@ -122,8 +60,6 @@ def autocast(device: str) -> dict[str, Run]:
 def greedy(size: Size, rows: int, device: str, *, recomputing: bool = False) -> dict[str, Run]:
     source = ragged(rows, 24, device=device)
     peers: dict[str, type] = {"unmasked": Ours, "MarianMT": Marian}
-    if rows > 1:
-        peers["x-transformers"] = XTransformers
     if recomputing:
         peers["nn.Transformer, recomputing"] = Torch
     contestants: dict[str, Run] = {}
@@ -172,50 +108,6 @@ def in_c(name: str, size: Size, rows: int, width: int, goal: float, rounds: int)
     return Work(f"c-{name}", title, prepare, (("unmasked", "CTranslate2", goal),), rounds)
 
 
-class Ending(FastSteps):
-    """Sentence number i ends after `ends[i]` tokens, whatever the model says."""
-
-    ends: Tensor
-
-    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        if self.time == 0:
-            self.ends = torch.linspace(4, 128, len(tokens)).long().to(tokens.device)
-        logits = super().step(tokens, parents)
-        logits[self.ends == self.time, :, EOS] = torch.inf
-        return logits
-
-    def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
-        self.ends = self.ends[rows]
-
-
-def very_different_lengths(device: str) -> dict[str, Run]:
-    source = ragged(32, 24, device=device)
-    model = Ours(SMALL).to(device).eval()
-
-    def run(drop_finished: bool) -> Tensor:
-        with mock.patch.object(search, "FastSteps", Ending):
-            return model.greedy(source, 128, drop_finished=drop_finished)
-
-    return {
-        "unmasked": functools.partial(run, True),
-        "unmasked, nobody dropped": functools.partial(run, False),
-    }
-
-
-def feed_forward(train: bool, device: str) -> dict[str, Run]:
-    """The paper's feed-forward layer, linear and as convolutions: the claim is that these win."""
-    x = torch.randn(32, 64, 512, device=device)
-
-    def run(kind: str) -> Run:
-        module = FeedForward(512, 2048, kind=kind).to(device)
-        if train:
-            return lambda: module(x).sum().backward()
-        return torch.inference_mode()(lambda: module(x))
-
-    return {"unmasked, convolution": run("conv"), "unmasked, linear": run("linear")}
-
-
 WORKS = (
     Work(
         "train-256",
@@ -230,30 +122,6 @@ WORKS = (
         lambda device: training(BASE, 16, 32, device),
         (("unmasked", "nn.Transformer", 1.08), ("unmasked, packed", "nn.Transformer", 1.3)),
         9,
-    ),
-    Work(
-        "engine-256",
-        "training step inside our engine, d=256, batch 64 × 24, ragged",
-        lambda device: engine(SMALL, 64, 24, device),
-        (
-            ("unmasked, engine", "unmasked, bare step", 0.95),
-            ("unmasked, engine", "nn.Transformer", 1.1),
-            ("unmasked, engine, packed", "nn.Transformer", 1.3),
-        ),
-        15,
-    ),
-    Work(
-        "corpus",
-        "training, one pass over 768 sentences of log-normal lengths, d=256",
-        corpus,
-        (
-            (
-                "unmasked, packed, batches by tokens",
-                "nn.Transformer, random batches of 64",
-                2.3,
-            ),
-        ),
-        5,
     ),
     Work(
         "bfloat16",
@@ -278,13 +146,6 @@ WORKS = (
         lambda device: greedy(BASE, 32, device),
         (("unmasked", "MarianMT", 1.05),),
         5,
-    ),
-    Work(
-        "greedy-lengths",
-        "greedy, d=256, batch 32, from 4 to 128 new tokens",
-        very_different_lengths,
-        (("unmasked", "unmasked, nobody dropped", 1.3),),
-        9,
     ),
     Work(
         "greedy-one",
@@ -313,18 +174,4 @@ WORKS = (
     in_c("one-512", BASE, 1, 1, 0.8, 21),
     in_c("beam-256", SMALL, 32, 5, 1.0, 7),
     in_c("beam-512", BASE, 32, 5, 1.0, 5),
-    Work(
-        "feed-forward",
-        "feed-forward layer, d=512, batch 32 × 64, forward",
-        lambda device: feed_forward(False, device),
-        (("unmasked, convolution", "unmasked, linear", 1.0),),
-        31,
-    ),
-    Work(
-        "feed-forward-train",
-        "feed-forward layer, d=512, batch 32 × 64, forward and backward",
-        lambda device: feed_forward(True, device),
-        (("unmasked, convolution", "unmasked, linear", 1.0),),
-        31,
-    ),
 )

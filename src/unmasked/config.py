@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -111,6 +112,11 @@ class TransformerConfig(LayerConfig):
     @property
     def decoder_layers(self) -> int:
         return self.n_layers if self.n_decoder_layers is None else self.n_decoder_layers
+
+    @property
+    def reach(self) -> int:
+        """How many tokens have a position: sinusoids go on, a learned table ends."""
+        return self.max_len if self.positions == "learned" else sys.maxsize
 
     @property
     def has_final_norm(self) -> bool:

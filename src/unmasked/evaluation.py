@@ -23,10 +23,10 @@ def mean_cross_entropy(model: Transformer, corpus: Corpus, tokens: int = 4096) -
     total = 0.0
     with evaluating(model):
         device = next(model.parameters()).device
-        for numbers in corpus.epoch(0, tokens, 0):
-            source, target = (x.to(device) for x in corpus.batch(numbers))
-            total += corpus.labels(numbers) * translation_loss(model, source, target).item()
-    return total / corpus.labels(range(len(corpus)))
+        for pairs in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(pairs))
+            total += corpus.labels(pairs) * translation_loss(model, source, target).item()
+    return total / corpus.labels()
 
 
 @dataclass(frozen=True)
@@ -196,13 +196,13 @@ def maps_of_pairs(
     """For each (source, target), what the model looks at when it is given both."""
     corpus = translator.corpus(pairs)
     for start in range(0, len(pairs), BATCH):
-        numbers = range(start, min(start + BATCH, len(pairs)))
-        source, target = corpus.batch(numbers)
+        held = corpus.pairs[start : start + BATCH]
+        source, target = corpus.batch(held)
         inputs, _ = teacher_forcing(target.to(translator.device))
         with evaluating(translator.model):
             _, maps = translator.model(source.to(translator.device), inputs, need_weights=True)
-        for row, number in enumerate(numbers):
-            s, t = len(corpus.source[number]), len(corpus.target[number]) - 1
+        for row, (words, framed) in enumerate(held):
+            s, t = len(words), len(framed) - 1
             sizes = ((s, s), (t, t), (t, s))
             yield SentenceMaps(
                 *(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple, Protocol
@@ -430,9 +429,9 @@ def check_search(
             raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
     if max_new_tokens is not None:
         check_whole("max_new_tokens", max_new_tokens)
-        if config.positions == "learned" and max_new_tokens > config.max_len:
+        if max_new_tokens > config.reach:
             fix = "there are no learned positions beyond it"
-            expected = f"at most max_len={config.max_len}"
+            expected = f"at most max_len={config.reach}"
             raise invalid("max_new_tokens", expected, max_new_tokens, fix)
 
 
@@ -470,9 +469,7 @@ def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) ->
     """How many tokens each sentence may get: [B]."""
     if max_new_tokens is not None:
         return torch.full((len(source),), max_new_tokens, device=source.device)
-    config = model.config
-    most = config.max_len if config.positions == "learned" else sys.maxsize
-    return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=most)
+    return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=model.config.reach)
 
 
 def worth_dropping(n_going: int, n: int) -> bool:

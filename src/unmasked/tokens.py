@@ -9,7 +9,7 @@ as ▁ at the head of a word.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -71,42 +71,48 @@ class Words:
 
 UNKNOWN = 3  # a letter that the training text does not have
 SPECIAL_PIECES = {PADDING: "<pad>", BOS: "<bos>", EOS: "<eos>", UNKNOWN: "<unk>"}
+AGAIN = "fetch or make the file again"
 
 
 class Subwords:
     """A number for each piece: the special tokens first, then letters, then what was merged."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        expected = list(SPECIAL_PIECES.values())
-        found = [tokenizer.id_to_token(number) for number in SPECIAL_PIECES]
-        if found != expected:
+    def __init__(self, numbers: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
+        """From the number of each piece, and the pairs that are merged, in their order."""
+        pieces, special = sorted(numbers, key=numbers.__getitem__), list(SPECIAL_PIECES.values())
+        if pieces[: len(special)] != special:
             fix = "make the vocabulary with Subwords.of(sentences, size)"
-            raise invalid("tokenizer", f"{' '.join(expected)} first", found, fix)
-        check_parts(tokenizer.to_str())
-        tokenizer.encode_special_tokens = True  # "<eos>" in a text is a text
-        self.tokenizer = tokenizer
+            raise invalid("tokenizer", f"{' '.join(special)} first", pieces[: len(special)], fix)
+        if [numbers[piece] for piece in pieces] != [*range(len(pieces))]:
+            raise invalid("tokenizer", "pieces numbered from 0", "other numbers", AGAIN)
+        self.tokenizer = blank()
+        self.tokenizer.model = models.BPE(dict(numbers), list(merges), unk_token=special[UNKNOWN])
+        self.tokenizer.add_special_tokens(special)
+        self.tokenizer.encode_special_tokens = True  # "<eos>" in a text is a text
 
     @classmethod
     def of(cls, sentences: Iterable[str], size: int) -> Subwords:
         """Learnt from these sentences: the training set's, and of nothing else."""
         check_whole("size", size, 2 * len(SPECIAL_PIECES))
         made, special = blank(), list(SPECIAL_PIECES.values())
+        made.add_special_tokens(special)  # written in a text, no piece is learnt from them
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
         made.train_from_iterator(checked(sentences), trainer)
-        return cls(made)
+        return cls.from_json(made.to_str())
 
     @classmethod
     def from_json(cls, text: str) -> Subwords:
-        """What `to_json` wrote. Pieces and merges may be any; a file with steps of its own, some of
-        which never end or abort Python, is refused before the library sees it.
+        """What `to_json` wrote: its pieces and merges. What else becomes of a text is always ours:
+        steps of the file's own, some of which never end or abort Python, are not read.
         """
-        kept = check_parts(text)
         try:
-            return cls(Tokenizer.from_str(json.dumps(kept)))  # what was checked, and nothing else
-        except Exception as error:
-            if type(error) is not Exception:  # the only type that the library has for this
+            model = json.loads(text)["model"]
+            return cls(model["vocab"], [(one, other) for one, other in model["merges"]])
+        except Exception as error:  # the library has no other type
+            if isinstance(error, ValueError) and str(error).startswith("tokenizer: "):
                 raise
-            raise invalid("tokenizer", MADE, error, "fetch or make the file again") from None
+            expected = "a tokenizer.json as Subwords.of makes it"
+            raise invalid("tokenizer", expected, error, AGAIN) from None
 
     def to_json(self) -> str:
         return self.tokenizer.to_str(pretty=True)
@@ -157,47 +163,7 @@ def blank() -> Tokenizer:
         [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]
     )
     made.decoder = decoders.Metaspace()
-    made.add_special_tokens(list(SPECIAL_PIECES.values()))
     return made
-
-
-MADE = "a tokenizer.json as Subwords.of makes it"
-
-
-def check_parts(text: str) -> Any:
-    """What a tokenizer's file says, if it says nothing but pieces and merges of its own."""
-    fix = "fetch or make the file again"
-    try:
-        kept = json.loads(text)
-        other = differing(parts(kept), parts(json.loads(blank().to_str())))
-        numbers = sorted(kept["model"]["vocab"].values()) if not other else []
-    except (json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise invalid("tokenizer", MADE, error, fix) from None
-    if not other and numbers != [*range(len(numbers))]:
-        other = "model.vocab"
-    if other:
-        raise invalid("tokenizer", MADE, f"another {other}", fix)
-    return kept
-
-
-def parts(kept: Any) -> Any:
-    """A tokenizer's description without its pieces and merges."""
-    if not isinstance(kept, dict) or not isinstance(kept.get("model"), dict):
-        return kept
-    model = {name: x for name, x in kept["model"].items() if name not in ("vocab", "merges")}
-    return {**kept, "model": model}
-
-
-def differing(kept: Any, own: Any) -> str:
-    """The first part that is not our own. An older version of the library may leave some out."""
-    if isinstance(kept, list) and isinstance(own, list) and len(kept) == len(own):
-        return "beginning" if any(map(differing, kept, own)) else ""
-    if not isinstance(kept, dict) or not isinstance(own, dict):
-        return "" if kept == own else "beginning"
-    for part, value in kept.items():
-        if part not in own or differing(value, own[part]):
-            return part if part != "model" else f"model.{differing(value, own[part])}"
-    return ""
 
 
 def checked(sentences: Iterable[str]) -> Iterator[str]:

@@ -174,7 +174,7 @@ class Translator:
         if len(tokens) > most:
             expected = f"at most the {most} tokens that the model was made for"
             wrong = invalid(name, expected, f"{len(tokens):,}", "give it sentence by sentence")
-            if self.model.config.positions == "learned" or len(tokens) > FAR * most:
+            if len(tokens) > min(FAR * most, self.model.config.reach):
                 raise wrong
             warnings.warn(f"{wrong}: this will be slow, and poor", stacklevel=2)
         return tokens

@@ -68,7 +68,7 @@ class Read(NamedTuple):
 
 
 def batch_of(translator: Translator, pairs: Pairs) -> Read:
-    source, target = translator.corpus(pairs).batch(range(len(pairs)))
+    source, target = translator.corpus(pairs).batch()
     inputs, wanted = teacher_forcing(target.to(translator.device))
     return Read(source.to(translator.device), inputs, wanted)
 

@@ -294,7 +294,7 @@ def training_step(
     corpus = Corpus(source, [[BOS, *sentence] for sentence in target])  # as many labels as words
     model = Transformer(config).to(device)
     trainer = Trainer(model, corpus, recipe, Processes(0, 1, device))
-    return functools.partial(trainer.update, 1, range(len(lengths)))
+    return functools.partial(trainer.update, 1, corpus.pairs)
 
 
 def decoding_step(

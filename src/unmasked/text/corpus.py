@@ -1,10 +1,12 @@
-"""Sentence pairs as tokens, in batches with little padding, whose order is known from a seed."""
+"""Sentence pairs as tokens, held or streamed, in batches whose order follows from a seed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -39,10 +41,10 @@ def batches_by_tokens(
     return [batches[number] for number in order]
 
 
-Tokens = tuple[list[int], list[int]]  # a source with its EOS; a target between BOS and EOS
+Pair = tuple[Sequence[int], Sequence[int]]  # a source with its EOS; a target between BOS and EOS
 
 
-def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Tokens:
+def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Pair:
     """A pair of sentences as encoder and decoder read it."""
     if not isinstance(pair, tuple | list) or [isinstance(text, str) for text in pair] != [True] * 2:
         raise invalid("pair", "a source and a target, both texts", shown(pair), "give both")
@@ -62,7 +64,7 @@ class Cursor(NamedTuple):
 
 
 class Corpus:
-    """Token lists: sources end with EOS, targets stand between BOS and EOS.
+    """Pairs of token lists: sources end with EOS, targets stand between BOS and EOS.
 
     `joint` says that a token means the same on both sides, so that they can be exchanged.
     """
@@ -77,8 +79,8 @@ class Corpus:
         if len(source) != len(target) or not source:
             got = f"{len(source)} and {len(target)}"
             raise invalid("corpus", "as many sources as targets", got, "each pair needs both")
-        self.source, self.target, self.joint = source, target, joint
-        self.lengths = [max(len(s), len(t)) for s, t in zip(source, target, strict=True)]
+        self.pairs: list[Pair] = list(zip(source, target, strict=True))
+        self.joint = joint
 
     @classmethod
     def of(cls, source: Vocabulary, target: Vocabulary, pairs: Iterable[tuple[str, str]]) -> Corpus:
@@ -88,41 +90,98 @@ class Corpus:
         return cls(*sides, joint=same_words(source, target))
 
     def __len__(self) -> int:
-        return len(self.source)
+        return len(self.pairs)
 
-    def batch(self, numbers: Sequence[int], back: bool = False) -> tuple[Tensor, Tensor]:
-        """These sentences, padded: [B, S], [B, T + 1]; `back` is from target to source."""
-        sides = pad([self.source[n] for n in numbers]), pad([self.target[n] for n in numbers])
-        return turned(*sides) if back else sides
+    def buffers(self) -> Iterator[list[Pair]]:
+        """One pass over the pairs, as many at a time as are shuffled together: here all."""
+        yield self.pairs
 
-    def labels(self, numbers: Sequence[int], back: bool = False) -> int:
-        """How many words the decoder is asked for in these sentences."""
-        if back:
-            return sum(len(self.source[number]) for number in numbers)
-        return sum(len(self.target[number]) - 1 for number in numbers)
-
-    def epoch(self, epoch: int, max_tokens: int, seed: int) -> list[list[int]]:
-        """The batches of one pass, as sentence numbers."""
+    def epoch(self, epoch: int, max_tokens: int, seed: int) -> Iterator[list[Pair]]:
+        """The batches of one pass: shuffled, and of similar lengths, within each buffer."""
         generator = torch.Generator().manual_seed(seed + 1_000_003 * epoch)
-        return batches_by_tokens(self.lengths, max_tokens, generator=generator)
+        for held in self.buffers():
+            lengths = [max(len(source), len(target)) for source, target in held]
+            for batch in batches_by_tokens(lengths, max_tokens, generator=generator):
+                yield [held[number] for number in batch]
 
     def stream(
         self,
         max_tokens: int,
         seed: int,
         start: Cursor = Cursor(),  # noqa: B008
-    ) -> Iterator[tuple[list[int], Cursor]]:
+    ) -> Iterator[tuple[list[Pair], Cursor]]:
         """Batch after batch without end, each with the place that follows it."""
         epoch, done = start
         while True:
-            batches = self.epoch(epoch, max_tokens, seed)
-            for number in range(done, len(batches)):
-                yield batches[number], Cursor(epoch, number + 1)
+            number = 0
+            for number, batch in enumerate(self.epoch(epoch, max_tokens, seed), 1):
+                if number > done:
+                    yield batch, Cursor(epoch, number)
+            if number == 0:
+                fix = "it is called once a pass, and begins anew each time"
+                raise invalid("read", "at least one pair of sentences", "none", fix)
             epoch, done = epoch + 1, 0
+
+    def batch(
+        self, pairs: Sequence[Pair] | None = None, back: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """These pairs, or all, padded: [B, S], [B, T + 1]; `back` is from target to source."""
+        pairs = self.pairs if pairs is None else pairs
+        sides = pad([source for source, _ in pairs]), pad([target for _, target in pairs])
+        return turned(*sides) if back else sides
+
+    def labels(self, pairs: Sequence[Pair] | None = None, back: bool = False) -> int:
+        """How many words the decoder is asked for in these pairs, or in all."""
+        pairs = self.pairs if pairs is None else pairs
+        return sum(len(source) if back else len(target) - 1 for source, target in pairs)
 
     def fingerprint(self) -> str:
         """The same for the same sentences in the same order."""
         digest = hashlib.sha256()
-        for sentence in (*self.source, *self.target):
-            digest.update(repr(list(sentence)).encode())
+        for side in zip(*self.pairs, strict=True):
+            for sentence in side:
+                digest.update(repr(list(sentence)).encode())
         return digest.hexdigest()[:16]
+
+
+class StreamedCorpus(Corpus):
+    """Pairs that no memory holds: one buffer of them is read and shuffled at a time.
+
+    `read()` begins a pass over the pairs, always in the same order. Every process reads all lines
+    and trains on its share of each batch. Whoever resumes reads what was done of the pass once
+    more, without training on it.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[tuple[str, str]]],
+        source: Vocabulary,
+        target: Vocabulary,
+        *,
+        buffer: int = 50_000,
+    ) -> None:
+        check_whole("buffer", buffer, 1)
+        self.read, self.source, self.target, self.buffer = read, source, target, buffer
+        self.pairs, self.joint = [], same_words(source, target)
+
+    def buffers(self) -> Iterator[list[Pair]]:
+        pairs = iter(self.read())
+        while some := list(islice(pairs, self.buffer)):
+            yield [framed(self.source, self.target, pair) for pair in some]
+
+    def fingerprint(self) -> str:
+        """The same for the same first buffer, read in buffers of that size."""
+        first = next(self.buffers(), [])
+        return hashlib.sha256(repr((self.buffer, first)).encode()).hexdigest()[:16]
+
+
+def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
+    """The lines of two files, side by side."""
+    options: Any = {"encoding": "utf-8", "newline": "\n"}  # a lone \r ends no line
+    with Path(source).open(**options) as one, Path(target).open(**options) as other:
+        for number, (a, b) in enumerate(zip_longest(one, other), 1):
+            if a is None or b is None:
+                ended = source if a is None else target
+                fix = "each line needs its translation in the other file"
+                raise invalid(str(ended), f"a line {number}", "its end", fix)
+            yield a.rstrip("\r\n"), b.rstrip("\r\n")

@@ -28,8 +28,7 @@ from ..loss import translation_loss
 from ..storage import checkpoint
 from ..storage.files import set_tensors, tensors_of
 from ..storage.lock import held
-from ..text.corpus import Corpus, Cursor
-from ..text.streaming import AnyCorpus, StreamedCorpus
+from ..text.corpus import Corpus, Cursor, Pair
 from ..transformer import Transformer
 from .history import History, Row, tensorboard
 from .processes import Processes, processes
@@ -41,7 +40,7 @@ Watch = Callable[[int, Transformer], Mapping[str, float] | None]
 
 def train(
     model: Transformer,
-    corpus: AnyCorpus,
+    corpus: Corpus,
     recipe: Recipe,
     *,
     watch: Watch | None = None,
@@ -71,7 +70,7 @@ def train(
         tensorboard_folder: for TensorBoard's files.
     """
     check_type("model", model, Transformer)
-    check_type("corpus", corpus, Corpus, StreamedCorpus)
+    check_type("corpus", corpus, Corpus)
     check_type("recipe", recipe, Recipe)
     check_whole("every", every, 1)
     check_whole("checkpoint_every", checkpoint_every, 1)
@@ -107,7 +106,7 @@ class Trainer:
     """Everything that changes from step to step, and how."""
 
     def __init__(
-        self, model: Transformer, corpus: AnyCorpus, recipe: Recipe, group: Processes
+        self, model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes
     ) -> None:
         if recipe.both_ways and not corpus.joint:
             fix = "make the corpus with one vocabulary for both: Corpus.of(words, words, pairs)"
@@ -121,7 +120,7 @@ class Trainer:
         self.average: AveragedModel | None = None
         if recipe.average is not None:
             self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
-        self.stream: Iterator[Any] = corpus.stream(recipe.tokens, recipe.seed)
+        self.stream = corpus.stream(recipe.tokens, recipe.seed)
         self.optimizer = optimizer_for(model, recipe)
         self.loss: Any = LossOf(model, recipe)
         if recipe.compile:
@@ -135,14 +134,14 @@ class Trainer:
 
     def advance(self) -> None:
         """The next batch, and one update."""
-        numbers, cursor = next(self.stream)
+        pairs, cursor = next(self.stream)
         self.model.train()
-        self.recent.append(self.update(self.step + 1, numbers))
+        self.recent.append(self.update(self.step + 1, pairs))
         if self.average is not None:
             self.average.update_parameters(self.model)
         self.step, self.cursor = self.step + 1, cursor
 
-    def update(self, step: int, numbers: Sequence[Any]) -> Tensor:
+    def update(self, step: int, pairs: Sequence[Pair]) -> Tensor:
         """The loss, and the gradient's norm before it was clipped: [2], in all processes."""
         recipe, group = self.recipe, self.group
         seed = (int(recipe.seed) * 1_000_003 + step) * 1_009 + group.rank
@@ -152,10 +151,10 @@ class Trainer:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         back = goes_back(step, recipe)
-        total = self.corpus.labels(numbers, back)
+        total = self.corpus.labels(pairs, back)
         losses = []
         for part in range(recipe.accumulate):
-            mine = share(numbers, part, recipe.accumulate, group)
+            mine = share(pairs, part, recipe.accumulate, group)
             last = part == recipe.accumulate - 1
             with nullcontext() if last or group.count == 1 else self.loss.no_sync():
                 losses.append(self.backward(mine, total, back))
@@ -164,11 +163,11 @@ class Trainer:
         self.optimizer.zero_grad()
         return torch.stack([group.total(torch.stack(losses).sum()), norm])
 
-    def backward(self, numbers: Sequence[Any], total: int, back: bool) -> Tensor:
+    def backward(self, pairs: Sequence[Pair], total: int, back: bool) -> Tensor:
         """This process's part of an update: its sentences as tensors, its loss, its gradient."""
         batch: Any = (None, None)
-        if numbers:
-            batch = [x.to(self.group.device) for x in self.corpus.batch(numbers, back)]
+        if pairs:
+            batch = [x.to(self.group.device) for x in self.corpus.batch(pairs, back)]
         half = self.recipe.precision == "bfloat16"
         with torch.autocast(self.group.device.type, torch.bfloat16, enabled=half):
             loss: Tensor = self.loss(*batch, total)
@@ -286,20 +285,17 @@ class Trainer:
         self.stream = self.corpus.stream(self.recipe.tokens, self.recipe.seed, self.cursor)
 
 
-def share(numbers: Sequence[Any], part: int, parts: int, group: Processes) -> Sequence[Any]:
+def share(pairs: Sequence[Pair], part: int, parts: int, group: Processes) -> Sequence[Pair]:
     """This process's sentences in one of the parts of an update: every n-th one of them."""
-    return numbers[part * group.count + group.rank :: parts * group.count]
+    return pairs[part * group.count + group.rank :: parts * group.count]
 
 
-def check_lengths(model: Transformer, corpus: AnyCorpus) -> None:
+def check_lengths(model: Transformer, corpus: Corpus) -> None:
     """Whether learned positions reach to the end of every sentence; of a stream nobody knows."""
-    if model.config.positions != "learned" or not isinstance(corpus, Corpus):
-        return
-    pairs = zip(corpus.source, corpus.target, strict=True)
-    needed = [max(len(source), len(target) - 1) for source, target in pairs]
-    longest = max(range(len(needed)), key=lambda number: needed[number])
-    if needed[longest] > model.config.max_len:
-        expected = f"at least the {needed[longest]} tokens of sentence pair {longest + 1}"
+    needed = [max(len(source), len(target) - 1) for source, target in corpus.pairs]
+    if max(needed, default=0) > model.config.reach:
+        longest = max(needed)
+        expected = f"at least the {longest} tokens of sentence pair {needed.index(longest) + 1}"
         fix = "raise it, leave long sentences out, or use positions='sinusoidal'"
         raise invalid("max_len", expected, model.config.max_len, fix)
 

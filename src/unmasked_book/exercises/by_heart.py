@@ -70,7 +70,7 @@ def transformer(answer: Piece) -> str | None:
     if wrong := takes_weights(mine, original, "Transformer(…)"):
         return wrong
     pairs = [(caption.german, caption.english) for caption in CAPTIONS[:4]]
-    source, target = translator.corpus(pairs).batch(range(len(pairs)))
+    source, target = translator.corpus(pairs).batch()
     with torch.no_grad():
         got, expected = mine(source, target), original(source, target)
     case = "the tensor of logits, with the weights of de-en,"

@@ -47,7 +47,7 @@ def trial(
 
 
 def words_of(texts: Texts) -> int:
-    return round(texts.test.labels(range(len(texts.test))) / texts.subwords_a_word)
+    return round(texts.test.labels() / texts.subwords_a_word)
 
 
 RATES = {"rate": (0.002, 0.004, 0.008)}

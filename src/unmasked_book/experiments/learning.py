@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from unmasked.errors import invalid
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
-from unmasked.text.corpus import Corpus
+from unmasked.text.corpus import Corpus, batches_by_tokens
 from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.transformer import evaluating
@@ -44,8 +44,8 @@ def learn(
     torch.manual_seed(recipe.seed)
     model.train()
     for step in range(1, recipe.steps + 1):
-        numbers, _ = next(stream)
-        source, target = (x.to(device) for x in corpus.batch(numbers))
+        pairs, _ = next(stream)
+        source, target = (x.to(device) for x in corpus.batch(pairs))
         for group in optimizer.param_groups:
             group["lr"] = rate_at(step, recipe, 512) * group.get("factor", 1)
         optimizer.zero_grad()
@@ -109,8 +109,12 @@ def nats_of_each(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> list[f
     device = next(model.parameters()).device
     found = [0.0] * len(corpus)
     with evaluating(model):
-        for numbers in corpus.epoch(0, tokens, 0):
-            source, target = (x.to(device) for x in corpus.batch(numbers))
+        lengths = [max(map(len, pair)) for pair in corpus.pairs]
+        for numbers in batches_by_tokens(
+            lengths, tokens, generator=torch.Generator().manual_seed(0)
+        ):
+            pairs = [corpus.pairs[number] for number in numbers]
+            source, target = (x.to(device) for x in corpus.batch(pairs))
             inputs, labels = teacher_forcing(target)
             nats = F.cross_entropy(model(source, inputs).transpose(1, 2), labels,
                                    ignore_index=PADDING, reduction="none").sum(-1)  # fmt: skip
@@ -129,14 +133,14 @@ def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
     device = next(model.parameters()).device
     nats, right = 0.0, 0.0
     with evaluating(model):
-        for numbers in corpus.epoch(0, tokens, 0):
-            source, target = (x.to(device) for x in corpus.batch(numbers))
+        for pairs in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(pairs))
             inputs, labels = teacher_forcing(target)
             real = labels != PADDING
             logits = model(source, inputs)[real]
             nats += smoothed_cross_entropy(logits, labels[real], 0.0).sum().item()
             right += (logits.argmax(-1) == labels[real]).sum().item()
-    count = corpus.labels(range(len(corpus)))
+    count = corpus.labels()
     return Score(nats / count, right / count)
 
 
@@ -145,8 +149,8 @@ def share_exact(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> float:
     device = next(model.parameters()).device
     right = 0.0
     with evaluating(model):
-        for numbers in corpus.epoch(0, tokens, 0):
-            source, target = (x.to(device) for x in corpus.batch(numbers))
+        for pairs in corpus.epoch(0, tokens, 0):
+            source, target = (x.to(device) for x in corpus.batch(pairs))
             found = written(model, source, target.shape[1] - 1)
             right += (found == target[:, 1:]).all(-1).sum().item()
     return right / len(corpus)

@@ -8,7 +8,7 @@ from typing import Any
 
 from unmasked.errors import check_choice
 
-RECORDS = Path(__file__).parent  # tables and pictures of the runs stand beside them
+RECORDS = Path(__file__).parent
 
 
 def recorded_names() -> list[str]:
