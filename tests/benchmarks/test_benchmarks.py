@@ -2,18 +2,17 @@
 
 import itertools
 import time
+from pathlib import Path
 
 import pytest
 
-import device_report
 import report
 from timing import Times, interleaved
 from unmasked_book.machines import exponent
-from unmasked_book.records import RECORDS, recorded, recorded_names
+from unmasked_book.records import recorded, recorded_names
 
 RUNS = {name: recorded(name) for name in recorded_names()}
 BESIDE_PEERS = [name for name, run in RUNS.items() if "works" in run]
-DEVICES = [name for name in RUNS if name.startswith("devices-")]
 
 
 def test_a_ratio_compares_within_a_round():
@@ -43,10 +42,8 @@ def test_the_recorded_growth_is_that_of_the_longer_half_of_the_lengths():
 
 
 @pytest.mark.parametrize("name", BESIDE_PEERS)
-def test_a_table_beside_peers_is_that_of_the_recorded_times(name):
-    run, path = RUNS[name], RECORDS / f"{name}.md"
-    assert path.read_text(encoding="utf-8") == report.table(run) + "\n"
-    assert path.with_suffix(".svg").exists()
+def test_a_recorded_ratio_is_that_of_the_recorded_times(name):
+    run = RUNS[name]
     for work in run["works"]:
         times = Times({name: t["seconds"] for name, t in work["times"].items()})
         for goal in work["goals"]:
@@ -54,13 +51,6 @@ def test_a_table_beside_peers_is_that_of_the_recorded_times(name):
     assert {"date", "processor", "command", "threads"} <= run["machine"].keys()
 
 
-@pytest.mark.parametrize("name", DEVICES)
-def test_a_table_of_a_device_is_that_of_the_recorded_run(name):
-    table = (RECORDS / f"{name}.md").read_text(encoding="utf-8")
-    assert table == device_report.table(RUNS[name]) + "\n"
-    assert f"--record {name}" in RUNS[name]["machine"]["command"]
-
-
-def test_what_the_book_shows_is_recorded():
-    assert {*BESIDE_PEERS} == {"c-cpu", "c-intel", "cpu", "engine-cpu", "feed-forward-cpu"}
-    assert "devices-cpu" in DEVICES
+def test_the_page_of_results_is_that_of_the_records():
+    results = Path(report.__file__).with_name("results.md")
+    assert results.read_text(encoding="utf-8") == report.page()

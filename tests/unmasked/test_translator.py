@@ -35,8 +35,7 @@ def test_sentences_become_tokens_with_their_marks():
     made = untrained()
     assert made.tokens(["a c", "b"]).tolist() == [[3, 5, EOS], [4, EOS, PADDING]]
     corpus = made.corpus([("a c", "F"), ("b", "A B")])
-    assert corpus.source == [[3, 5, EOS], [4, EOS]]
-    assert corpus.target == [[BOS, 8, EOS], [BOS, 3, 4, EOS]]
+    assert corpus.pairs == [([3, 5, EOS], [BOS, 8, EOS]), ([4, EOS], [BOS, 3, 4, EOS])]
 
 
 @pytest.mark.parametrize(("beam_size", "batch_size"), [(1, 4), (3, 1), (3, 4), (3, 128)])

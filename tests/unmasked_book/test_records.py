@@ -22,7 +22,7 @@ NAMES = ("de-en", "en-de")
 
 def test_every_run_says_where_when_and_how():
     names = recorded_names()
-    assert {"cpu", "engine-cpu", "feed-forward-cpu"} <= set(names)
+    assert {"cpu", "feed-forward-cpu"} <= set(names)
     for name in names:
         machine = recorded(name)["machine"]
         datetime.date.fromisoformat(machine["date"])

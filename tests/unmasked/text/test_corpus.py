@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from helpers import same_tensors
 from helpers.small_training import quiet, small, stopping_at
 from unmasked.storage.files import tensors_of
-from unmasked.text.corpus import Corpus, Cursor, batches_by_tokens
+from unmasked.text.corpus import Corpus, Cursor, StreamedCorpus, batches_by_tokens, lines
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.text.sources import SOURCES, load_data, phrasebook_test
-from unmasked.text.streaming import StreamedCorpus, lines
 from unmasked.tokens import BOS, EOS, Words, pad
 
 PAIRS = [("b a", "c"), ("a", "b b"), ("c a b", "a"), ("b", "c"), ("c b", "")]
@@ -150,7 +149,7 @@ def test_the_fingerprint_of_a_corpus_is_the_same_everywhere():
 
 def test_with_room_for_all_a_stream_is_the_corpus_itself():
     """Over several passes, batch by batch and place by place."""
-    count = 3 * len(held().epoch(0, 60, seed=5))
+    count = 3 * len(list(held().epoch(0, 60, seed=5)))
     assert some(streamed(buffer=ALL), count, seed=5) == some(held(), count, seed=5)
     assert streamed().fingerprint() != streamed(buffer=16).fingerprint()
 

@@ -12,8 +12,7 @@ from helpers.small_training import RECIPE, quiet, small, small_corpus
 from unmasked.loss import translation_loss
 from unmasked.storage import checkpoint
 from unmasked.storage.files import tensors_of
-from unmasked.text.corpus import Corpus
-from unmasked.text.streaming import StreamedCorpus
+from unmasked.text.corpus import Corpus, StreamedCorpus
 from unmasked.tokens import BOS, EOS, Words
 from unmasked.training import trainer
 from unmasked.training.processes import Processes
@@ -76,7 +75,7 @@ def test_a_recipe_that_cannot_work_is_refused(changes, message):
     ("arguments", "message"),
     [
         ({"model": None}, "model: expected a Transformer, got NoneType"),
-        ({"corpus": []}, "corpus: expected a Corpus or a StreamedCorpus, got list"),
+        ({"corpus": []}, "corpus: expected a Corpus, got list"),
         ({"recipe": {}}, "recipe: expected a Recipe, got dict"),
         ({"every": 0}, "every: expected a whole number of at least 1"),
         ({"checkpoint_every": 0}, "checkpoint_every: expected a whole number of at least 1"),
@@ -116,12 +115,12 @@ def test_the_corners_of_the_trapezoid():
 def updated(recipe, model=None, step=4, corpus=None):
     model = model or exact()
     corpus = corpus or small_corpus()
-    measured = Trainer(model, corpus, recipe, ALONE).update(step, list(range(12)))
+    measured = Trainer(model, corpus, recipe, ALONE).update(step, corpus.pairs[:12])
     return tensors_of(model), *measured.tolist()
 
 
-def gradient(model, recipe, numbers=range(12)):
-    source, target = small_corpus().batch(list(numbers))
+def gradient(model, recipe, some=slice(12)):
+    source, target = small_corpus().batch(small_corpus().pairs[some])
     loss = translation_loss(model, source, target, smoothing=recipe.smoothing)
     loss.backward()
     return loss.item(), {name: x.grad for name, x in model.named_parameters()}
@@ -153,15 +152,15 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, c
         vectors = {"params": [x for x in expected.parameters() if x.dim() == 1], "weight_decay": 0}
         theirs = torch.optim.AdamW([{"params": matrices}, vectors], weight_decay=0.3, **options)
     for step in (1, 2, 3):
-        numbers = list(range(5 * step, 5 * step + 7))
+        some = slice(5 * step, 5 * step + 7)
         for group in theirs.param_groups:
             group["lr"] = rate_at(step, recipe, 8)
         theirs.zero_grad()
-        gradient(expected, recipe, numbers)
+        gradient(expected, recipe, some)
         norm = torch.nn.utils.clip_grad_norm_(expected.parameters(), clip or math.inf)
         theirs.step()
         assert norm > 0.1
-        assert ours.update(step, numbers)[1] == pytest.approx(norm.item())
+        assert ours.update(step, small_corpus().pairs[some])[1] == pytest.approx(norm.item())
     assert furthest(tensors_of(expected), tensors_of(model)) < 1e-10
 
 
@@ -294,7 +293,7 @@ def test_measuring_changes_nothing(average):
 
     def meddling(_, model):
         assert not model.training
-        translation_loss(model.train(), *small_corpus().batch([0, 1])).backward()
+        translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
         return {"exact": torch.rand(()).ceil()}
 
     recipe, model, other = replace(RECIPE, average=average), small(), small().eval()
@@ -363,7 +362,7 @@ def test_the_caller_gets_a_model_to_use_and_its_own_random_numbers_also_when_int
     stop, tmp_path, capsys
 ):
     def watch(step, model):
-        translation_loss(model.train(), *small_corpus().batch([0, 1])).backward()
+        translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
         if step == stop:
             raise KeyboardInterrupt
 
@@ -382,11 +381,11 @@ def test_a_loss_that_is_no_number_stops_it_before_it_is_kept(tmp_path, every, va
     """At the next note, or at the next checkpoint: what is on the disk is still good."""
     poison, model, count = small_corpus(), small(), []
 
-    def poisoned(numbers, back):
+    def poisoned(pairs, back):
         count.append(0)
         if len(count) == 6:
             model.decoder.norm.weight.data[0] = value
-        return small_corpus().batch(numbers, back)
+        return small_corpus().batch(pairs, back)
 
     poison.batch = poisoned
     with pytest.raises(FloatingPointError, match=r"^the loss is nan .* norm nan at step 6: "):

@@ -61,7 +61,7 @@ def test_multiplications_are_held_equal_where_it_is_said():
 def spelled():
     """A model and a batch of words; and one that is not divided, or whose start is smaller."""
     model = speller(seed=0, d_model=16, n_heads=1).double().eval()
-    source, target = spelling_corpus(8, seed=0).batch(range(8))
+    source, target = spelling_corpus(8, seed=0).batch()
 
     def logits(kind=None):
         changed = root_of_width.changed(copy.deepcopy(model), kind) if kind else model
@@ -147,7 +147,7 @@ def test_a_loop_waits_at_every_word_and_attention_does_not():
         lengths.append(by_length.longest_chain(state))
     assert {b - a for a, b in pairwise(lengths)} == {2}
     model = speller(seed=0)
-    chains = [by_length.longest_chain(model(*spelling_corpus(1, n, n).batch([0]))) for n in (3, 9)]
+    chains = [by_length.longest_chain(model(*spelling_corpus(1, n, n).batch())) for n in (3, 9)]
     assert chains[0] == chains[1]
 
 
@@ -249,10 +249,9 @@ def test_what_is_timed_gives_what_its_verdict_reads_and_threads_are_given_back(m
 
 def test_letters_are_their_own_translation_and_amid_blanks_the_same():
     alone, amid = (copying.letters(200, 8, 0, blanks) for blanks in (0, copying.BLANKS))
-    assert alone.target == amid.target == [[BOS, *source] for source in alone.source]
-    assert {len(row) for row in alone.source} == {9}
-    assert {len(row) for row in amid.source} == {65}
-    for row, short in zip(amid.source, alone.source, strict=True):
+    for (short, target), (row, same) in zip(alone.pairs, amid.pairs, strict=True):
+        assert same == target == [BOS, *short]
+        assert (len(short), len(row)) == (9, 65)
         assert row[28:36] == short[:-1]
     for corpus, blanks in ((alone, 0), (amid, copying.BLANKS)):
         batches = corpus.epoch(0, copying.tokens_a_step(blanks), 0)
@@ -266,8 +265,8 @@ def test_longer_words_are_longer_than_any_in_training(monkeypatch):
     monkeypatch.setattr(beyond, "score", lambda model, corpus: Score(1.0, 0.0))
     found = beyond.trial(positions="learned", lengths=(3, 12), seed=0, steps=4, rate=1e-3)
     assert found == {"validation": 1.0, "exact": [0.5, 0.5]}
-    assert {len(word) for word in learnt[0].source} == set(range(3, 10))
-    assert [{len(word) for word in corpus.source} for corpus in tested] == [{3}, {12}]
+    assert {len(word) for word, _ in learnt[0].pairs} == set(range(3, 10))
+    assert [{len(word) for word, _ in corpus.pairs} for corpus in tested] == [{3}, {12}]
 
 
 def test_warm_up_of_one_step_is_none(monkeypatch):
@@ -287,7 +286,7 @@ def test_warm_up_of_one_step_is_none(monkeypatch):
 def test_smaller_steps_with_the_smaller_start_are_the_division():
     """For Adam, up to its epsilon: after some steps both models compute nearly the same."""
     corpus = spelling_corpus(100, seed=0)
-    source, target = corpus.batch(range(20))
+    source, target = corpus.batch(corpus.pairs[:20])
 
     def logits(kind):
         model = root_of_width.changed(speller(d_model=16, n_heads=1), kind).double()

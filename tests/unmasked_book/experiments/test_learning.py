@@ -60,7 +60,7 @@ def test_a_factor_multiplies_the_rate_of_one_parameter():
 def test_greedy_writing_is_that_of_the_package():
     model, corpus = speller(seed=3, n_layers=1), spelling_corpus(20, seed=1)
     learn(model, corpus, Recipe(steps=20, tokens=100, warmup=2))
-    source, target = corpus.batch(range(20))
+    source, target = corpus.batch(corpus.pairs[:20])
     mine = written(model.eval(), source, target.shape[1] - 1)
     package = greedy(model, source, max_new_tokens=target.shape[1] - 1)
     for a, b in zip(mine.tolist(), package.tolist(), strict=True):
@@ -92,9 +92,9 @@ def test_exact_means_all_of_it():
 def test_the_nats_of_each_sentence_make_up_those_of_all():
     model, corpus = speller(seed=0, n_layers=1).eval(), spelling_corpus(30, seed=2)
     each = nats_of_each(model, corpus, tokens=40)
-    labels = corpus.labels(range(30))
+    labels = corpus.labels()
     assert sum(each) / labels == pytest.approx(score(model, corpus).cross_entropy, rel=1e-5)
-    alone = nats_of_each(model, Corpus(corpus.source[7:8], corpus.target[7:8]))
+    alone = nats_of_each(model, Corpus(*([side] for side in corpus.pairs[7])))
     assert each[7] == pytest.approx(alone[0], rel=1e-5)
 
 

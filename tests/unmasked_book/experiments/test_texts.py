@@ -41,5 +41,5 @@ def test_the_vocabulary_is_that_of_the_training_alone_and_nats_are_counted_by_th
     found = prepared(training, training[:1], [("ein Zebra", "a zebra crossing")], subwords=60)
     assert not found.vocabulary.knows("Zebra")
     assert found.vocabulary.knows("Katze")
-    labels = found.test.labels([0])  # subwords, and the end
+    labels = found.test.labels(found.test.pairs[:1])  # subwords, and the end
     assert found.subwords_a_word == labels / 4
