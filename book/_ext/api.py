@@ -1,11 +1,7 @@
-"""Behind each docstring of the API page: its source, a test that uses it, and its chapter."""
+"""Behind each docstring of the API page: its source, its tests, and its chapter."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,26 +37,15 @@ def chapter_of(module: str) -> str:
     return CHAPTERS.get(module) or CHAPTERS[module.partition(".")[0]]
 
 
-@cache
-def functions(path: Path) -> list[tuple[int, str]]:
-    """Each test of a file: its line and its text."""
-    text = path.read_text(encoding="utf-8")
-    return [
-        (node.lineno, ast.get_source_segment(text, node) or "")
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    ]
-
-
-def tests_using(root: Path, module: str, name: str) -> Iterator[tuple[str, int]]:
-    """File and line of the tests that name it; those that mirror its module come first."""
-    mirrored = root / "tests/unmasked" / (module.replace(".", "/") + ".py")
+def test_of(root: Path, module: str, name: str) -> Path | None:
+    """The tests of its module; else the first file that names it."""
+    tests = root / "tests/unmasked"
+    mirrored = (tests / module.replace(".", "/")).with_suffix(".py")
     mirrored = mirrored.with_name(f"test_{mirrored.name}")
-    others = sorted(root.glob("tests/**/test_*.py"), key=lambda path: path != mirrored)
-    for path in others:
-        for line, text in functions(path):
-            if re.search(rf"\b{name}\b", text):
-                yield path.relative_to(root).as_posix(), line
+    if mirrored.exists():
+        return mirrored
+    named = (path for path in sorted(tests.rglob("test_*.py")) if name in path.read_text("utf-8"))
+    return next(named, None)
 
 
 def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
@@ -68,16 +53,16 @@ def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
     root = Path(app.srcdir)
     path, line = find(root, "source", name)
     module = path.removeprefix("src/unmasked/").removesuffix(".py").replace("/", ".")
-    last = name.rpartition(".")[2]
-    found = next(tests_using(root, module, last), None)
-    if found is None:
+    tests = test_of(root, module, name.rpartition(".")[2])
+    if tests is None:
         logger.warning("api.md: no test names %s", name)
         return
     chapter = chapter_of(module)
-    source, test = address_of(app.config, path, line), address_of(app.config, *found)
+    source = address_of(app.config, path, line)
+    test = address_of(app.config, tests.relative_to(root).as_posix(), 1)
     lines += [
         "",
-        f"`Source <{source}>`__ · `test <{test}>`__ · "
+        f"`Source <{source}>`__ · `tests <{test}>`__ · "
         f":doc:`chapter {int(chapter[:2])} <{chapter}>`",
         "",
     ]

@@ -58,10 +58,10 @@ def test_a_caption_that_judges_does_not_choose(monkeypatch):
     found = captions.captions.__wrapped__(10, 0, subwords=60)
     again, other = (captions.captions.__wrapped__(10, seed, subwords=60) for seed in (0, 1))
     assert [len(part) for part in (found.training, found.validation, found.test)] == [10, 4, 4]
-    sides = [{tuple(row) for row in part.target} for part in (found.validation, found.test)]
+    sides = [{tuple(t) for _, t in part.pairs} for part in (found.validation, found.test)]
     assert not sides[0] & sides[1]
     assert found.training.fingerprint() == again.training.fingerprint()
-    assert found.training.source != other.training.source
+    assert found.training.pairs != other.training.pairs
     assert captions.words_of(found) == 3 * 4  # "sentence", its number and the end
 
 
