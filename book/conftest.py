@@ -1,4 +1,4 @@
-"""A plain `pytest --nbval book` compares what is stored: without bars, with a list of fonts at hand."""
+"""Makes a plain `pytest --nbval book` possible: no bars, and a list of fonts is at hand."""
 
 import os
 

@@ -144,5 +144,5 @@ def test_the_package_page_has_what_is_offered_with_its_source_a_test_and_a_chapt
     assert {*unmasked.__all__} - {"device", "PRESETS"} <= names | modules
     for entry in page("book/api").select("dl.py:has(> dt[id])"):
         words = [link.text for link in entry.dd.find_all("a")][:3]
-        assert words[:2] == ["Source", "test"], entry.dt["id"]
+        assert words[:2] == ["Source", "tests"], entry.dt["id"]
         assert re.fullmatch(r"chapter \d+", words[2])
