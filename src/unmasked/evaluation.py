@@ -20,13 +20,15 @@ from .translator import Translator
 
 def mean_cross_entropy(model: Transformer, corpus: Corpus, tokens: int = 4096) -> float:
     """The cross-entropy of a corpus under the model, for each word that it has to say."""
-    total = 0.0
+    total, count = 0.0, 0
     with evaluating(model):
         device = next(model.parameters()).device
         for pairs in corpus.epoch(0, tokens, 0):
             source, target = (x.to(device) for x in corpus.batch(pairs))
-            total += corpus.labels(pairs) * translation_loss(model, source, target).item()
-    return total / corpus.labels()
+            labels = corpus.labels(pairs)
+            total += labels * translation_loss(model, source, target).item()
+            count += labels
+    return total / count
 
 
 @dataclass(frozen=True)

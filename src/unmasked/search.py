@@ -19,7 +19,7 @@ from .fast.steps import FastSteps
 from .kernels import take
 from .masks import padding_mask
 from .tokens import BOS, EOS, PADDING
-from .transformer import Transformer, check_called, check_reach, evaluating
+from .transformer import Transformer, check_called, evaluating
 
 EXTRA_LENGTH = 50  # the paper's limit: the source's length and fifty more (section 6.1)
 
@@ -95,7 +95,7 @@ def sample(
 
     def by_chance(logits: Tensor, rows: list[int]) -> Tensor:
         chances = torch.rand(len(source), generator=drawn_by)[rows]
-        return draw(logits / temperature, chances[:, None].to(logits.device), top_k, top_p)
+        return draw(logits.float() / temperature, chances[:, None].to(logits.device), top_k, top_p)
 
     limits = limits_of(model, source, max_new_tokens)
     return one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
@@ -421,7 +421,6 @@ def check_search(
     check_called(model)
     config = model.config
     check_tokens("source", source, config.source_vocab)
-    check_reach(model.source_embedding, source.shape[1])
     for name, token in (("bos", bos), ("eos", eos)):
         check_whole(name, token, 0)
         if token >= config.target_vocab or token == PADDING:

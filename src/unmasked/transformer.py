@@ -66,7 +66,11 @@ class Transformer(Mapped):
         target_mask: Tensor | None = None,
         maps: AttentionMaps | None = None,
     ) -> Tensor:
-        """[B, S], [B, T] → logits [B, T, V]."""
+        """[B, S], [B, T] → logits [B, T, V].
+
+        `source_mask` hides source words from the encoder and from the decoder alike; for two masks
+        call `encode` and `decode`.
+        """
         check_tokens("source", source)
         source_mask = padding_mask(source) if source_mask is None else source_mask
         memory = self.encode(source, source_mask=source_mask, maps=maps)

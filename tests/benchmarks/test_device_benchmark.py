@@ -61,7 +61,7 @@ def test_everything_is_measured_and_recorded(tiny, monkeypatch, capsys):
             assert all(time > 0 for time in kind["seconds"])
             assert kind["mebibytes"] == [float(rows) for rows in sizes[series]]
     printed = capsys.readouterr()
-    assert printed.out == table(result) + "\n" == (tiny / "some.md").read_text()
+    assert printed.out == table(result) + "\n"
     assert "2 rows of up to 4 words, bfloat16, packed" in printed.err
 
 

@@ -89,13 +89,6 @@ def test_a_notebook_that_fails_is_named_and_left_as_it_was(house):
     assert "there are: bad" in house.run("notebooks.py", "none").stderr
 
 
-def test_the_picture_of_the_readme_is_that_of_the_diagram(house):
-    """Else run tools/architecture.py again."""
-    assert house.run("architecture.py").returncode == 0
-    picture = "book/_static/architecture.svg"
-    assert (house.folder / picture).read_text("utf-8") == (ROOT / picture).read_text("utf-8")
-
-
 def test_another_address_is_written_everywhere(house):
     assert house.run("repository.py").stdout == repository() + "\n"
     slug = repository().removeprefix("https://github.com/")

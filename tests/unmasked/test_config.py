@@ -26,6 +26,7 @@ def test_the_papers_models_have_the_papers_size(name, sizes, millions, parameter
     assert dataclasses.asdict(config).items() >= PRESETS[name].items()
     found = config.d_model, config.n_heads, config.d_ff, config.n_layers, config.max_len
     assert found == sizes
+    assert config.embedding_std == config.d_model**-0.5
     with torch.device("meta"):
         assert Transformer(config).count_parameters() == parameters
     assert parameters / 1e6 == pytest.approx(millions, rel=0.04)

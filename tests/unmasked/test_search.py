@@ -332,6 +332,23 @@ def test_padding_cannot_win(use_cache):
         assert list(map(len, strip(tokens))) == [57, 51]  # and fifty more
 
 
+@pytest.mark.parametrize("lengths", [[4], [4, 2, 6]])
+def test_under_autocast_it_searches_too(lengths):
+    model = untrained().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        for tokens in (
+            greedy(model, ragged(lengths), 5),
+            beam(model, ragged(lengths), 2, 5).tokens,
+        ):
+            assert len(tokens) == len(lengths)
+
+
+def test_large_logits_of_half_a_model_can_be_sampled_at_a_low_temperature():
+    """140 / 0.001 is more than float16 holds."""
+    model = untrained(bias={5: 140.0}).half()
+    assert sample(model, ragged([4]), 3, temperature=1e-3).tolist() == [[5, 5, 5]]
+
+
 def test_a_search_leaves_the_model_as_it_was_and_its_results_can_be_used_in_training():
     model, source = untrained(dropout=0.5).train(), ragged(LENGTHS)
     model.encoder.eval()

@@ -1,18 +1,21 @@
 """Where a faster version may stand in for a model's own modules.
 
 A model is plain if it is what its configuration makes: reading its weights is then enough to
-compute what it computes. Anything else is called, module by module, which is always right. What was
-patched in PyTorch before this file was loaded is not noticed.
+compute what it computes. Anything else is called, module by module, which is always right; so is a
+model of which somebody has replaced a method or a function. What was patched in PyTorch before this
+file was loaded is not noticed.
 """
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from inspect import isfunction
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from ..attention import MultiHeadAttention
@@ -21,6 +24,7 @@ from ..decoder import Decoder, DecoderLayer
 from ..encoder import Encoder, EncoderLayer, Residual
 from ..feed_forward import Convolution, FeedForward
 from ..kernels import Dropout
+from ..masks import causal_mask
 from ..positions import LearnedPositions, SinusoidalPositions
 from ..transformer import Embedding, Transformer
 
@@ -30,8 +34,13 @@ KINDS = (
     nn.Embedding, nn.Linear, nn.Conv1d, nn.LayerNorm, nn.ModuleList,
 )  # fmt: skip
 CALLED = {"forward", "__call__", "_call_impl"}  # torch.compile replaces others of every module's
-METHODS = [(kind, name, method) for kind in KINDS for name in vars(kind).keys() | CALLED
-           if isfunction(method := getattr(kind, name))]  # fmt: skip
+FILES = {sys.modules[of.__module__] for of in (*KINDS, causal_mask) if "unmasked" in of.__module__}
+WATCHED: list[tuple[Any, str, Any]] = [
+    (owner, name, function)
+    for owner in (*KINDS, *FILES)
+    for name in vars(owner).keys() | (CALLED if owner in KINDS else set())
+    if isfunction(function := getattr(owner, name))
+]
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 EVERY = ("training", "config")  # what is no option of one kind of module
 DROPOUT = ("p", "dropout")
@@ -44,7 +53,7 @@ def structure(model: nn.Module, ignoring: tuple[str, ...] = ()) -> Structure:
     for path, part in model.named_modules(remove_duplicate=False):
         tensors = {**part._parameters, **part._buffers}
         weights = {name: x is not None and (type(x), x.shape) for name, x in tensors.items()}
-        options = {name: type(value) if hasattr(value, "__array__") else value
+        options = {name: type(value) if isinstance(value, Tensor | np.ndarray) else value
                    for name, value in vars(part).items() if name not in (*EVERY, *ignoring)
                    and (name[0] != "_" or name in CALLED)}  # fmt: skip
         parts[path] = type(part), options, weights, any(getattr(part, name) for name in HOOKS)
@@ -52,10 +61,10 @@ def structure(model: nn.Module, ignoring: tuple[str, ...] = ()) -> Structure:
 
 
 def is_patched() -> bool:
-    """Whether somebody listens to all modules, or has replaced a method of their classes."""
+    """Whether somebody listens to all modules, or has replaced a method or function of ours."""
     if any(getattr(hooks, f"_global{name}") for name in HOOKS):
         return True
-    return any(getattr(kind, name, None) is not method for kind, name, method in METHODS)
+    return any(getattr(owner, name, None) is not function for owner, name, function in WATCHED)
 
 
 def changes(module: nn.Module, fresh: Structure, ignoring: tuple[str, ...] = ()) -> list[str]:

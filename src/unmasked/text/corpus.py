@@ -164,6 +164,12 @@ class StreamedCorpus(Corpus):
         self.read, self.source, self.target, self.buffer = read, source, target, buffer
         self.pairs, self.joint = [], same_words(source, target)
 
+    def __len__(self) -> int:
+        raise TypeError("nobody has counted the pairs of a stream")
+
+    def __bool__(self) -> bool:
+        return True
+
     def buffers(self) -> Iterator[list[Pair]]:
         pairs = iter(self.read())
         while some := list(islice(pairs, self.buffer)):

@@ -5,9 +5,11 @@ one finds, and the packed loss and its gradient must be those of the padded one.
 """
 
 import copy
+import sys
 from contextlib import ExitStack
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -170,7 +172,7 @@ def patched(path):
 
 
 def class_patched(kind, name="forward"):
-    """A method of all modules of a kind is replaced, or stands in the way of an inherited one."""
+    """A method of all modules of a kind, or a function that they call, is replaced."""
 
     def change(_, stack):
         stack.enter_context(mock.patch.object(kind, name, turning(getattr(kind, name))))
@@ -309,6 +311,7 @@ CHANGES = {  # that are no longer plain, and felt in every output
     "a replaced forward of a residual": patched("last.self_residual"),
     "a replaced forward of a norm": patched("last.self_residual.norm"),
     "a replaced forward of a class": class_patched(Residual),
+    "a replaced function of a file": class_patched(sys.modules["unmasked.attention"], "attention"),
     "a replaced split of a class": class_patched(MultiHeadAttention, "split"),
     "a replaced forward of all linear layers": class_patched(nn.Linear),
     "a replaced call of a class": class_patched(Residual, "__call__"),
@@ -411,6 +414,12 @@ def test_a_model_that_was_changed_alike_in_all_layers_is_searched_as_it_is(name,
     (PLAIN | ALIKE)[name](model, None)
     assert is_plain(model) or name in ALIKE
     assert_the_same_numbers(model)
+
+
+def test_numbers_of_numpy_in_a_configuration_change_nothing():
+    """Whichever of two equal configurations comes first."""
+    for width in (np.int64(32), 32):
+        assert is_plain(made(d_model=width))
 
 
 EVERY = CHANGES | BIASES | BACKWARD | SILENT | PLAIN | ALIKE

@@ -178,9 +178,10 @@ def test_parts_add_up_to_the_whole(parts, packed):
 def test_at_first_every_second_update_translates_back(step, back):
     """In the first half of eight steps: 2 and 4."""
     recipe = Recipe(steps=8, both_ways=0.5, cooldown=0.0, warmup=1)
-    targets = small_corpus().target
-    there = Corpus([[*s[:-1], 5, EOS] for s in small_corpus().source], targets, joint=True)
-    other = Corpus([t[1:] for t in targets], [[BOS, *s] for s in there.source])
+    sources, targets = zip(*small_corpus().pairs, strict=True)
+    sources = [[*s[:-1], 5, EOS] for s in sources]
+    there = Corpus(sources, targets, joint=True)
+    other = Corpus([t[1:] for t in targets], [[BOS, *s] for s in sources])
     mixed, _, _ = updated(recipe, step=step, corpus=there)
     plain = replace(recipe, both_ways=0.0)
     expected, _, _ = updated(plain, step=step, corpus=other if back else there)
