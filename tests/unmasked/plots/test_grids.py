@@ -163,6 +163,11 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert "head 1: q0 to k1 0.75, q1 to k0 1.00; " in picture.words
 
 
+def test_a_map_by_itself_is_larger():
+    one, two = (plots.attention_maps(dict.fromkeys(x, WEIGHTS), "xy", "xy") for x in ("a", "ab"))
+    assert one.figure.get_size_inches()[1] > two.figure.get_size_inches()[1]
+
+
 def test_a_decoders_rows_name_the_token_read_and_the_next_one():
     words = ["<bos>", "$x_$"], ["k0", "$"]
     picture = plots.attention_maps(
