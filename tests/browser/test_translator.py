@@ -356,7 +356,7 @@ def test_models_that_come_late_or_not_at_all(visit: Visit):
     expect(english).to_be_focused()
     typed(box, "A cat chases a woman.")
     says(box, translated("A cat chases a woman.", "en-de"))
-    assert len(visit.faults) == 4  # each twice, by its console too
+    assert [fault for fault in visit.faults if "404" in fault]
     visit.faults.clear()
 
 
