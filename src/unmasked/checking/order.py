@@ -63,8 +63,10 @@ def alike(probe: Probe) -> bool:
     the output. But if the same word stands everywhere, all states of a layer are equal, and
     attention without positions takes the plain mean of a small change in them: row t of the matrix
     U of means is 1/(t+1), t+1 times. Whatever the layers, output t then answers to word i by a
-    polynomial of U, whose entries obey R[2, 1] = 2 (R[1, 1] - R[2, 2]). Rotary or other relative
-    positions weigh near and far words differently, and break this.
+    polynomial p(U). U is triangular, so rows and columns 1 and 2 of p(U) are p of [[a, 0], [c, b]],
+    with a = 1/2 and b = c = 1/3, and the corner of that is c (p(a) - p(b)) / (a - b): R[2, 1] =
+    2 (R[1, 1] - R[2, 2]). Rotary or other relative positions weigh near and far words differently,
+    and break this.
     """
     target = probe.target[:1, :1].expand_as(probe.target)
     answer = probe(probe.source, target)
