@@ -17,6 +17,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from unmasked_book.tables import Table
+
 ROOT = Path(__file__).parents[1]
 CODE = (".py", ".js", ".css", ".html")
 TEXT = (".md", ".toml", ".yml", ".ipynb", ".txt", ".cff", ".in", ".sh")
@@ -33,7 +35,7 @@ def lines_of(name: str) -> int:
     return (ROOT / name).read_bytes().count(b"\n")
 
 
-def lines() -> str:
+def lines() -> Table:
     """A row for each part: its code, and its other text."""
     counts: dict[str, Counter[str]] = {part: Counter() for part in (*PARTS, "elsewhere")}
     for name in tracked():
@@ -44,17 +46,16 @@ def lines() -> str:
             counts[part][kind] += lines_of(name)
     kinds = [suffix[1:] for suffix in CODE]
     counts["together"] = sum(counts.values(), Counter())
-    rows = [["lines", *kinds, "code", "text beside"]]
+    rows = {}
     for part, found in counts.items():
-        code = sum(found[kind] for kind in kinds)
-        rows.append([part, *(f"{found[kind]:,}" for kind in kinds), f"{code:,}",
-                     f"{found['text']:,}"])  # fmt: skip
-    return table(rows)
+        numbers = *(found[kind] for kind in kinds), found.total() - found["text"], found["text"]
+        rows[part] = [f"{number:,}" for number in numbers]
+    return Table("lines", [*kinds, "code", "text beside"], rows)
 
 
-def pages() -> str:
+def pages() -> Table:
     """A row for each page: words in view, in exercises and in folds; cells in view and hidden."""
-    rows = [["page", "words", "in exercises", "in folds", "cells", "hidden"]]
+    rows = {}
     for path in sorted((ROOT / "book").rglob("*.ipynb")):
         words, cells, exercises = Counter[str](), Counter[str](), False
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -68,11 +69,12 @@ def pages() -> str:
                 for part, folded in parts_of(section):
                     where = "folds" if folded else "exercises" if exercises else "view"
                     words[where] += len(part.split())
-        rows.append([path.stem, *(f"{words[k]:,}" for k in ("view", "exercises", "folds")),
-                     f"{cells['shown']}", f"{cells['hidden']}"])  # fmt: skip
+        counted = [words[where] for where in ("view", "exercises", "folds")]
+        counted += [cells["shown"], cells["hidden"]]
+        rows[path.stem] = [f"{number:,}" for number in counted]
     for path in sorted((ROOT / "book").glob("*.md")):
-        rows.append([path.name, f"{len(path.read_text(encoding='utf-8').split()):,}", *[""] * 4])
-    return table(rows)
+        rows[path.name] = [f"{len(path.read_text(encoding='utf-8').split()):,}", *[""] * 4]
+    return Table("pages", ["words", "in exercises", "in folds", "cells", "hidden"], rows)
 
 
 def parts_of(source: str) -> list[tuple[str, bool]]:
@@ -92,25 +94,12 @@ def seconds(notebook: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def times() -> str:
+def times() -> Table:
     """A row for each notebook, which are run one after the other."""
     found = {path.stem: seconds(path) for path in sorted((ROOT / "book").glob("*.ipynb"))}
     found["together"] = sum(found.values())
-    rows = [["notebook", "processor seconds"]]
-    return table(rows + [[name, f"{spent:.0f}"] for name, spent in found.items()])
-
-
-def table(rows: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in rows
-    )
+    rows = {name: [f"{spent:.0f}"] for name, spent in found.items()}
+    return Table("notebooks", ["processor seconds"], rows)
 
 
 def main() -> None:

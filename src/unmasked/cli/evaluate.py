@@ -74,9 +74,7 @@ def captions(translator: Translator, test: str, languages: tuple[str, str], opti
     for size in [options.beam] if options.beam else [1, 5]:
         penalty = options.length_penalty
         source, target = zip(*pairs, strict=True)
-        settings: Any = {"beam_size": size}
-        if size > 1:
-            settings["length_penalty"] = penalty
+        settings: Any = {"beam_size": size, "length_penalty": penalty if size > 1 else None}
         written = translator.translate(source, **settings, progress=True)
         score = bleu(written, target)
         name = "greedy" if size == 1 else f"beam {size}"

@@ -31,8 +31,8 @@ def product(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
     where there are more outputs than inputs (one row: up to 2.7 × as fast).
     """
     outputs, inputs = weight.shape
-    plain = weight.device.type == "cpu" and weight.dtype == torch.float32
-    if not plain or torch.is_autocast_enabled("cpu"):
+    other_kind = weight.device.type != "cpu" or weight.dtype != torch.float32
+    if other_kind or torch.is_autocast_enabled("cpu"):
         return partial(F.linear, weight=weight, bias=bias)
     if made_by_intel() and has_mkl():
         return of_vector(weight, bias) if rows == 1 else packed(weight, bias, rows)

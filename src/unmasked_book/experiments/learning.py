@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from unmasked.errors import invalid
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
-from unmasked.text.corpus import Corpus, batches_by_tokens
+from unmasked.text.corpus import Corpus
 from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.transformer import evaluating
@@ -107,20 +107,15 @@ def label_cross_entropy(
 def nats_of_each(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> list[float]:
     """The cross-entropy of each target, summed over its labels, in the corpus's order."""
     device = next(model.parameters()).device
-    found = [0.0] * len(corpus)
+    found: dict[int, float] = {}  # by the pair that it is of
     with evaluating(model):
-        lengths = [max(map(len, pair)) for pair in corpus.pairs]
-        for numbers in batches_by_tokens(
-            lengths, tokens, generator=torch.Generator().manual_seed(0)
-        ):
-            pairs = [corpus.pairs[number] for number in numbers]
+        for pairs in corpus.epoch(0, tokens, 0):
             source, target = (x.to(device) for x in corpus.batch(pairs))
             inputs, labels = teacher_forcing(target)
             nats = F.cross_entropy(model(source, inputs).transpose(1, 2), labels,
                                    ignore_index=PADDING, reduction="none").sum(-1)  # fmt: skip
-            for number, value in zip(numbers, nats.tolist(), strict=True):
-                found[number] = value
-    return found
+            found |= zip(map(id, pairs), nats.tolist(), strict=True)
+    return [found[id(pair)] for pair in corpus.pairs]
 
 
 class Score(NamedTuple):
