@@ -15,6 +15,28 @@ from typing import Self
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+
+def padding_mask(tokens: Tensor) -> Tensor:  # [B, S] → [B, 1, 1, S]
+    return (tokens != 0)[:, None, None, :]
+
+
+def causal_mask(n: int) -> Tensor:  # each word sees itself and what came before: [n, n]
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def positions(length: int, d_model: int) -> Tensor:
+    """Sines in the even columns, cosines in the odd: [length, D]."""
+    rates = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    angles = torch.arange(length)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:  # all [B, H, T or S, K]
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, queries, keys]
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    return weights @ v
 
 
 class MultiHeadAttention(nn.Module):
@@ -28,9 +50,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor, mask: Tensor) -> Tensor:  # each x looks at all of y
         q, k, v = self.split(self.query(x)), self.split(self.key(y)), self.split(self.value(y))
-        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, queries, keys]
-        weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
-        heads = (weights @ v).transpose(1, 2).flatten(2)  # side by side: [B, T, D]
+        heads = attention(q, k, v, mask).transpose(1, 2).flatten(2)  # side by side: [B, T, D]
         return self.output(heads)
 
     def split(self, x: Tensor) -> Tensor:  # [B, T, D] → [B, H, T, K]
@@ -80,13 +100,6 @@ class DecoderLayer(nn.Module):
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
-def positions(length: int, d_model: int) -> Tensor:
-    """Sines in the even columns, cosines in the odd: [length, D]."""
-    rates = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    angles = torch.arange(length)[:, None] * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
-
 class Transformer(nn.Module):
     def __init__(
         self, source_vocab: int, target_vocab: int, d_model: int = 512, n_heads: int = 8,
@@ -109,30 +122,16 @@ class Transformer(nn.Module):
         return self.dropout(x + positions(tokens.shape[1], embedding.embedding_dim).to(x))
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:  # [B, S], [B, T] → [B, T, V]
-        real = (source != 0)[:, None, None, :]
+        real, so_far = padding_mask(source), causal_mask(target.shape[1]).to(target.device)
         memory = self.embed(self.source_embedding, source)
         for layer in self.encoder:
             memory = layer(memory, real)
         memory = self.encoder_norm(memory)
 
-        n = target.shape[1]
-        so_far = torch.ones(n, n, dtype=torch.bool, device=target.device).tril()
         x = self.embed(self.target_embedding, target)
         for layer in self.decoder:
-            x = layer(x, memory, so_far & (target != 0)[:, None, None, :], real)
+            x = layer(x, memory, so_far & padding_mask(target), real)
         return self.generator(self.decoder_norm(x))
-
-    @torch.no_grad()
-    def generate(self, source: Tensor, max_new_tokens: int) -> Tensor:  # [B, S] → [B, T]
-        """The likeliest token at each step; after its end a sentence is filled with padding."""
-        target = torch.ones(len(source), 1, dtype=torch.long, device=source.device)
-        ended = torch.zeros_like(target, dtype=torch.bool)
-        while target.shape[1] <= max_new_tokens and not ended.all():
-            logits = self(source, target)[:, -1]
-            token = logits[:, 1:].argmax(-1, keepdim=True) + 1  # anything but padding
-            target = torch.cat([target, token.masked_fill(ended, 0)], dim=1)
-            ended = ended | (token == 2)
-        return target[:, 1:]
 
     @classmethod
     def from_pretrained(cls, name: str) -> Self:
@@ -148,6 +147,25 @@ class Transformer(nn.Module):
         model.load_state_dict(weights)
         model.target_embedding.weight = model.generator.weight = model.source_embedding.weight
         return model.eval()
+
+
+@torch.no_grad()
+def generate(model: nn.Module, source: Tensor, n: int) -> Tensor:  # [B, S] → [B, T], T ≤ n
+    """The likeliest token at each step; after its end a sentence is filled with padding."""
+    target = torch.ones(len(source), 1, dtype=torch.long, device=source.device)
+    ended = torch.zeros_like(target, dtype=torch.bool)
+    while target.shape[1] <= n and not ended.all():
+        logits = model(source, target)[:, -1]
+        token = logits[:, 1:].argmax(-1, keepdim=True) + 1  # anything but padding
+        target = torch.cat([target, token.masked_fill(ended, 0)], dim=1)
+        ended = ended | (token == 2)
+    return target[:, 1:]
+
+
+def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    """How surprised the model is at each next token, on average over all that are not padding."""
+    logits = model(source, target[:, :-1])
+    return cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
 
 
 def renamed(key: str) -> str:

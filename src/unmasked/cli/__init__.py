@@ -1,4 +1,8 @@
-"""`python -m unmasked`: train, translate, evaluate, info; a file for each."""
+"""`python -m unmasked`: train, translate, evaluate, info; a file for each.
+
+An installed package may add a command, as an entry point of the group `unmasked.commands`: a module
+with a docstring and `main(words)`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,9 @@ import io
 import os
 import sys
 import textwrap
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from types import ModuleType
 
 from .. import __version__
 from . import evaluate, info, train, translate
@@ -30,14 +37,18 @@ def main() -> None:
 
 
 def run() -> None:
-    parser = commands()
+    added = {each.name: each.load for each in entry_points(group="unmasked.commands")}
+    parser = Parser(added)
     options = parser.parse_args()
     if options.command is None:
-        parser.error(f"expected a command: {', '.join(COMMANDS)}")
+        parser.error(f"expected a command: {', '.join([*COMMANDS, *added])}")
     name, words = f"{program()} {options.command}", options.options
     debug = "--debug" in words
     try:
-        COMMANDS[options.command].main(words)
+        if options.command in added:
+            added[options.command]().main(words)
+        else:
+            COMMANDS[options.command].main(words)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, FloatingPointError) as error:
@@ -55,22 +66,32 @@ def run() -> None:
         sys.exit(130)  # as a shell reports Ctrl-C
 
 
-def commands() -> argparse.ArgumentParser:
-    about = [
-        textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
-        for name, module in COMMANDS.items()
-    ]
-    parser = argparse.ArgumentParser(
-        prog=program(),
-        usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
-        description="The Transformer, Unmasked: train a translator and use it.",
-        epilog="\n".join(["commands:", *about, "", "example:", f"  {program()} train --help"]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"unmasked {__version__}")
-    parser.add_argument("command", nargs="?", choices=COMMANDS, help=argparse.SUPPRESS)
-    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    return parser
+class Parser(argparse.ArgumentParser):
+    """Of the commands; what others have added is imported only when it is called or described."""
+
+    def __init__(self, added: dict[str, Callable[[], ModuleType]]) -> None:
+        super().__init__(
+            prog=program(),
+            usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
+            description="The Transformer, Unmasked: train a translator and use it.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.added = added
+        self.add_argument("--version", action="version", version=f"unmasked {__version__}")
+        names = [*COMMANDS, *added]
+        self.add_argument("command", nargs="?", choices=names, help=argparse.SUPPRESS)
+        self.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+    def format_help(self) -> str:
+        modules = COMMANDS | {name: load() for name, load in self.added.items()}
+        about = [
+            textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
+            for name, module in modules.items()
+        ]
+        self.epilog = "\n".join(
+            ["commands:", *about, "", "example:", f"  {program()} train --help"]
+        )
+        return super().format_help()
 
 
 def open_streams() -> None:

@@ -1,0 +1,88 @@
+"""A reader's pieces: read from a file, or written to one from the cells of a notebook."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from unmasked_book.workshop.limits import EndlessError, within
+from unmasked_book.workshop.reference import STEPS
+from unmasked_book.workshop.verdicts import SECONDS, place
+
+UNFINISHED = Path(__file__).with_name("unfinished.txt")
+Pieces = Any  # a dictionary, such as globals(); a module; or the path of a file
+
+
+class UnreadableError(ValueError):
+    """A file that cannot be run, and why, in words."""
+
+
+def named(pieces: Pieces) -> Mapping[str, Any]:
+    if isinstance(pieces, str | Path):
+        pieces = loaded(Path(pieces))
+    found: Mapping[str, Any] = vars(pieces) if isinstance(pieces, ModuleType) else pieces
+    return found
+
+
+def loaded(path: Path) -> ModuleType:
+    """Runs a file, whatever its line endings, as a module of its own."""
+    if not path.is_file():
+        raise UnreadableError(f"there is no file {path}. `unmasked workshop start` makes one")
+    try:
+        source = path.read_text("utf-8-sig")
+        code = compile(source, str(path), "exec")
+    except SyntaxError as error:
+        line = (error.text or "").strip()
+        raise UnreadableError(
+            f"{path.name} cannot be read: {error.msg}, in line {error.lineno}: `{line}`"
+        ) from None
+    except ValueError as error:  # no UTF-8, or a null byte
+        raise UnreadableError(f"{path.name} cannot be read: {error}") from None
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    linecache.checkcache(str(path))
+    try:
+        with within(SECONDS):
+            exec(code, vars(module))
+    except EndlessError as error:
+        raise UnreadableError(f"{path.name} was stopped after 10 seconds{place(error)}") from None
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}{place(error)}"
+        raise UnreadableError(f"{path.name} stops with {what}") from None
+    return module
+
+
+def collected(pieces: Mapping[str, Any]) -> str:
+    """One file out of the cells in which the pieces were written, their helpers included."""
+    cells: dict[str, list[str]] = {}
+    for step in STEPS:
+        code = code_of(pieces.get(step))
+        if code is not None:
+            cells.setdefault(code.co_filename, linecache.getlines(code.co_filename))
+    head, parts = UNFINISHED.read_text("utf-8").split("\n\n\ndef ", 1)[0], []
+    for lines in cells.values():
+        source = "".join(lines)
+        for node in ast.parse(source).body:
+            first = min(getattr(x, "lineno", 1) for x in [node, *decorators(node)])
+            text = "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                head += f"\n{text}" * (text not in head)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign):
+                parts.append(text)
+    return "\n\n\n".join([head, *parts]) + "\n"
+
+
+def decorators(node: ast.stmt) -> list[ast.expr]:
+    return node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+
+
+def code_of(piece: Any) -> Any:
+    """Of a function, or of a class's forward; a class in a notebook has no file of its own."""
+    piece = getattr(piece, "forward", piece)
+    while hasattr(piece, "__wrapped__"):
+        piece = piece.__wrapped__
+    return getattr(piece, "__code__", None)

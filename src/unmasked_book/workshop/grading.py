@@ -1,0 +1,82 @@
+"""For teachers: every file of a folder, each in a process of its own with limits."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from unmasked.errors import invalid
+from unmasked_book.workshop.files import UnreadableError, named
+from unmasked_book.workshop.reference import STEPS
+from unmasked_book.workshop.verdicts import examine
+
+SECONDS, MEMORY = 120, 4 * 2**30  # of each file
+
+
+def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = None) -> None:
+    """Prints a row a file, and writes a row a file and step into a CSV."""
+    files = sorted(folder.glob("**/*.py"))
+    if not files:
+        raise invalid("folder", "a folder with Python files", str(folder), "look into it")
+    table = table or folder / "grades.csv"
+    width = max(len(str(path.relative_to(folder))) for path in files)
+    with table.open("w", newline="", encoding="utf-8") as opened:
+        rows = csv.writer(opened)
+        rows.writerow(["file", "step", "right", "message"])
+        for path in tqdm(files, desc="grading", disable=None):
+            name, found = str(path.relative_to(folder)), alone(path, steps)
+            for step in steps:
+                right, message = found.get(
+                    step, (False, found["file"][1]) if "file" in found else (False, "")
+                )
+                rows.writerow([name, step, int(right), message.replace("\n", " ")])
+            marks = "".join("✓" if found.get(step, (False,))[0] else "✗" for step in steps)
+            wrong = next((said for right, said in found.values() if not right), "")
+            first = wrong.splitlines()[0] if wrong else ""
+            tqdm.write(f"{name:{width}}  {marks} {marks.count('✓'):2} of {len(steps)}  {first}")
+    print(f"{table}: every verdict.")
+
+
+def alone(path: Path, steps: tuple[str, ...]) -> dict[str, tuple[bool, str]]:
+    """The verdicts on a file, or what became of its process."""
+    command = [sys.executable, "-m", "unmasked_book.workshop.grading", str(path), *steps]
+    try:
+        ended = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return {"file": (False, f"stopped after {SECONDS} seconds")}
+    try:
+        rows = json.loads(ended.stdout.decode().splitlines()[-1])
+        return {step: (right, message) for step, right, message in rows}
+    except (IndexError, ValueError):
+        last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return {"file": (False, f"its process ended with {ended.returncode}: {''.join(last)}")}
+
+
+def one(path: Path, steps: list[str]) -> list[tuple[str, bool, str]]:
+    limit_memory()
+    try:
+        mine = named(path)
+    except UnreadableError as error:
+        return [("file", False, str(error))]
+    return [(step, *examine(step, mine.get(step))[1:3]) for step in steps]
+
+
+def limit_memory() -> None:
+    """So much beyond what is in use already; on Windows there is no such limit."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    except (ImportError, OSError):
+        return
+
+
+if __name__ == "__main__":
+    verdicts = one(Path(sys.argv[1]), sys.argv[2:])
+    print("\n" + json.dumps(verdicts))

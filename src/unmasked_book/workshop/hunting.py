@@ -1,0 +1,99 @@
+"""The hunt: a plain.py with known mistakes planted, and its symptoms beside a healthy one's."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import unmasked
+from unmasked import plain
+from unmasked.errors import check_whole, invalid
+from unmasked.text.sources import phrasebook_data
+from unmasked_book.workshop.mistakes import Mistake, known
+from unmasked_book.workshop.practice import learner, practise, trained, translated
+from unmasked_book.workshop.reference import STEPS, module, whole
+from unmasked_book.workshop.verdicts import examine
+
+HEAD = "# A hunt: seed {}, bugs {}. Mend it, then: unmasked workshop try FILE, or attempt(FILE)\n"
+STEPS_SHOWN = (1, 10, 20, 40, 80)
+Symptoms = tuple[list[str], dict[str, str], list[float]]
+
+
+def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
+    """Writes a Transformer with `bugs` mistakes in it, and prints what is wrong with it."""
+    check_whole("seed", seed, 1)
+    check_whole("bugs", bugs, 1, 2)
+    path, head = Path(file), HEAD.format(seed, bugs)
+    if path.exists():
+        raise invalid("file", "a name that is free", str(path), "delete it, or name another")
+    mistakes, (faults, texts, losses) = planted(seed, bugs)
+    path.write_text(head + whole([(each.step, each.changes) for each in mistakes]), "utf-8")
+    print(f"{path} is a Transformer with {'a mistake' if bugs == 1 else 'two mistakes'} in it.")
+    print("unmasked.check: " + ("; ".join(faults) or "finds nothing wrong") + ".")
+    print("With trained weights it translates:")
+    for german, english in texts.items():
+        print(f"  {german} → {english}")
+    print("Its loss on the phrasebook, and a healthy one's:")
+    for step in STEPS_SHOWN:
+        print(f"  step {step:2}: {losses[step - 1]:6.2f} {healthy()[2][step - 1]:6.2f}")
+    print(f'Mend {path}, then: unmasked workshop try {path}, or attempt("{path}").')
+
+
+def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
+    """Mistakes with which everything still runs, and something is to be seen."""
+    for number in count():
+        draws = random.Random(f"{seed} {bugs} {number}")
+        steps = draws.sample(STEPS, bugs)
+        mistakes = [draws.choice(known(step)) for step in steps]
+        try:
+            shown = symptoms(vars(module(whole([(each.step, each.changes) for each in mistakes]))))
+        except Exception:  # a shape that does not fit is no riddle
+            continue
+        if shown != healthy():
+            return mistakes, shown
+    raise AssertionError
+
+
+@cache
+def healthy() -> Symptoms:
+    return symptoms(vars(plain))
+
+
+def symptoms(mine: Mapping[str, Any]) -> Symptoms:
+    """What unmasked.check says, translations with trained weights, losses of a short training."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(0)
+        model = mine["Transformer"](12, 14, 32, 4, 2, 64)
+        report = unmasked.check(model, source_vocab=12, target_vocab=14, quiet=True)
+        data = phrasebook_data(2000)
+        torch.manual_seed(0)
+        losses = practise(mine, learner(mine, data, (32, 4, 1, 64, 0.0)), data, STEPS_SHOWN[-1])
+        faults = [fault.what for fault in report.faults]
+        return faults, translated(mine, trained(mine)), [round(loss, 2) for loss in losses]
+
+
+def seed_of(path: Path) -> tuple[int, int] | None:
+    """Of a hunt's file."""
+    try:
+        found = re.match(HEAD.split(".")[0].format(r"(\d+)", r"(\d)"), path.read_text("utf-8-sig"))
+    except (OSError, ValueError):
+        return None
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def found(mine: Mapping[str, Any], seed: int, bugs: int) -> bool:
+    """Whether its numbers are right now; and only then, what it was."""
+    verdicts = [examine(step, mine.get(step)) for step in STEPS]
+    if not all(verdict.right for verdict in verdicts):
+        print("Not yet: its numbers are not right.")
+        return False
+    for mistake in planted(seed, bugs)[0]:
+        print(f"✓ Found. It was in {mistake.step}: {mistake.words}.")
+    return True

@@ -1,0 +1,37 @@
+"""A reader's code may loop for ever; then it is stopped where it is."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class EndlessError(Exception):
+    """It took too long."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Interrupts the main thread, as Ctrl-C would; works in notebooks and on every system."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    late = threading.Event()
+
+    def interrupt() -> None:
+        late.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if not late.is_set():
+            raise
+        raise EndlessError(f"{seconds:.0f} seconds").with_traceback(error.__traceback__) from None
+    finally:
+        timer.cancel()

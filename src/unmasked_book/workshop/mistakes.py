@@ -1,0 +1,41 @@
+"""The table of known mistakes: a line of mistakes.txt each."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from unmasked_book.workshop.reference import Changes
+
+
+class Mistake(NamedTuple):
+    step: str
+    words: str  # they follow "your numbers are those of"
+    changes: Changes
+
+
+@cache
+def known(step: str = "") -> tuple[Mistake, ...]:
+    """Those of a step, or all."""
+    found, names, here = [], {}, ""
+    for line in Path(__file__).with_name("mistakes.txt").read_text("utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            here = line.strip("[]")
+        elif not here:
+            name, value = line.split(" = ", 1)
+            names["{" + name + "}"] = value
+        elif step in ("", here):
+            words, *changes = line.split(" ‖ ")
+            found.append(Mistake(here, words, tuple(change(each, names) for each in changes)))
+    return tuple(found)
+
+
+def change(written: str, names: dict[str, str]) -> tuple[str, str]:
+    for name, value in names.items():
+        written = written.replace(name, value)
+    written = written.replace("⏎⁴", "\n    ").replace("⏎", "\n        ")
+    old, new = written.split("→")
+    return old.strip(), new.strip()

@@ -1,0 +1,462 @@
+"""Is a piece right, and if not, which mistake is it? `examine` asks; what it says stands here.
+
+A piece is run beside plain.py's with the same random weights. Where the numbers differ, they are
+compared with those of every known mistake, then of every two; a mistake is named only where they
+agree. What nobody knows is located by what each part receives, and by the smallest case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import linecache
+import time
+import traceback
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import torch
+from torch import Tensor, nn
+
+from unmasked import plain
+from unmasked_book.workshop.cases import Case, probes, small, weights
+from unmasked_book.workshop.limits import EndlessError, within
+from unmasked_book.workshop.mistakes import Mistake, known
+from unmasked_book.workshop.reference import piece
+
+NEAR = 1e-4  # right ways differ by 3e-7 of the largest number, wrong ones by 1e-2
+SECONDS = 10.0
+PAIRS = 2.0  # seconds for two mistakes at once
+REPORT = "https://github.com/transformer-unmasked/unmasked/issues/new?title="
+
+
+class Verdict(NamedTuple):
+    step: str
+    right: bool
+    message: str
+    mistakes: tuple[str, ...] = ()
+    waiting: bool = False  # there is no answer yet
+
+
+class NotYetError(Exception):
+    """In words, what keeps a piece from being compared."""
+
+
+def examine(step: str, answer: Any) -> Verdict:
+    """Compares a reader's function or class with plain.py's."""
+    noise = io.StringIO()
+    with torch.random.fork_rng(devices=()), torch.enable_grad(), contextlib.redirect_stdout(noise):
+        try:
+            with within(SECONDS):
+                found = judged(step, answer)
+        except EndlessError as error:
+            said = f"it was stopped after {SECONDS:.0f} seconds{place(error)}"
+            found = Verdict(step, False, f"✗ {step}: {said}. Is there a loop that never ends?")
+    printed = noise.getvalue().splitlines()
+    if printed and not found.right:
+        shown = "\n".join(f"    {line}" for line in printed[:8])
+        found = found._replace(message=f"{found.message}\n  It printed, first:\n{shown}")
+    return found
+
+
+def judged(step: str, answer: Any) -> Verdict:
+    if answer is None or answer is ... or unwritten(answer):
+        return Verdict(step, False, f"· {step}: your turn.", waiting=True)
+    try:
+        check_kind(step, answer)
+        outcomes = [outcome(step, answer, case) for case in probes(step)]
+        pairs = zip(probes(step), outcomes, strict=True)
+        wrong = next((pair for pair in pairs if differs(step, *pair)), None)
+        if wrong is None:
+            wrong = next(failing(step, answer), None)
+            if wrong is None and (said := careless(step, answer)):
+                return Verdict(step, False, f"✗ {step}: the numbers are right, but {said}")
+        if wrong is None:
+            return Verdict(step, True, f"✓ {step}")
+        found = recognised(step, outcomes)
+        if len(found) == 1:
+            words = [mistake.words for mistake in found[0]]
+            if len(words) == 1:
+                said = f"your numbers are those of {words[0]}."
+            else:
+                said = f"your numbers fit two mistakes at once: {words[0]}, and {words[1]}."
+            return Verdict(step, False, f"✗ {step}: {said}", tuple(words))
+        if found:
+            every = tuple(dict.fromkeys(each.words for pair in found for each in pair))
+            ways = "; or of ".join(" with ".join(each.words for each in pair) for pair in found)
+            said = f"your numbers are those of {ways}. They cannot be told apart."
+            return Verdict(step, False, f"✗ {step}: {said}", every)
+        return Verdict(step, False, unknown(step, answer, *wrong))
+    except NotYetError as error:
+        return Verdict(step, False, f"✗ {step}: {error}")
+
+
+# --- Is there an answer? ------------------------------------------------------------------------
+
+
+def unwritten(answer: Any) -> bool:
+    """Whether a function, or a class's forward, computes nothing at all."""
+    if isinstance(answer, type) and issubclass(answer, nn.Module):
+        methods = (answer.__init__, answer.forward)
+        inherited = (nn.Module.__init__, nn.Module.forward)
+        return any(
+            method is old or unwritten(method)
+            for method, old in zip(methods, inherited, strict=True)
+        )
+    code = getattr(inspect.unwrap(answer) if callable(answer) else None, "__code__", None)
+    if code is None or set(code.co_names) - {"super", "__init__", "n_heads"}:
+        return False
+    return not any(each.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) for each in used(code))
+
+
+def used(code: Any) -> list[Any]:
+    """What a function does, but for `super().__init__()`."""
+    import dis
+
+    steps = list(dis.get_instructions(code))
+    return [] if "super" in code.co_names else steps
+
+
+def check_kind(step: str, answer: Any) -> None:
+    """Whether it is the function or the class that was asked for."""
+    asked = getattr(plain, step)
+    if isinstance(asked, type):
+        if isinstance(answer, nn.Module):
+            raise NotYetError("this is a module; the class itself is asked for, without sizes.")
+        if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
+            raise NotYetError(f"a class of nn.Module is asked for, and this is {kind(answer)}.")
+    elif not callable(answer) or isinstance(answer, nn.Module):
+        raise NotYetError(
+            f"a function is asked for, and this is {kind(answer)}. Was the name used again, as in "
+            f"{step} = {step}(...)? Run the cell of the function once more."
+        )
+
+
+def kind(thing: Any) -> str:
+    name = thing.__name__ if isinstance(thing, type) else type(thing).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+# --- Running it ---------------------------------------------------------------------------------
+
+
+def outcome(step: str, made: Any, case: Case) -> Tensor | Exception:
+    """What it computes, or how it stops."""
+    try:
+        result = runner(step, made, case)(*copies(case.inputs))
+    except (NotYetError, EndlessError):
+        raise
+    except Exception as error:  # the reader's
+        return error
+    if result is None:
+        return NotYetError("it returns nothing (None): is a `return` missing?")
+    if not isinstance(result, Tensor):
+        return NotYetError(f"it returns {kind(result)}, and a tensor is asked for.")
+    return tidy(step, result.detach(), case)
+
+
+def runner(step: str, made: Any, case: Case) -> Any:
+    """The function itself, or a module with the case's sizes and weights."""
+    if not case.sizes:
+        return made
+    module = made(*case.sizes)
+    takes(module, weights(step, case.sizes))
+    return module.train(case.training)
+
+
+def takes(module: nn.Module, given: dict[str, Tensor]) -> None:
+    """Copies weights by their names, or says which names or shapes are others."""
+    mine = dict(module.named_parameters(remove_duplicate=False))
+    for one, two in combinations(mine, 2):
+        if mine[one] is mine[two]:
+            what = "[layer] * n repeats one layer" if ".0." in one else "they are tied later"
+            raise NotYetError(f"{one} and {two} are one tensor, and two are asked for: {what}.")
+    if missing := [name for name in given if name not in mine]:
+        raise NotYetError(
+            f"it has no parameter {missing[0]}. Asked for are the names of the step, so that "
+            "trained weights fit; a list of layers has to be an nn.ModuleList."
+        )
+    if more := [name for name in mine if name not in given]:
+        raise NotYetError(f"it has a parameter {more[0]} that is not asked for.")
+    for name, values in given.items():
+        if mine[name].shape != values.shape:
+            shapes = f"{list(mine[name].shape)}, not {list(values.shape)}"
+            raise NotYetError(f"its {name} has the shape {shapes}.")
+        with torch.no_grad():
+            mine[name].copy_(values)
+
+
+def copies(inputs: tuple[Any, ...]) -> list[Any]:
+    return [x.clone() if isinstance(x, Tensor) else x for x in inputs]
+
+
+def tidy(step: str, result: Tensor, case: Case) -> Tensor:
+    """Without what may differ: the columns of padding after the last <eos>, outputs at padding."""
+    if step == "generate" and result.dim() == 2 and result.shape[1] < case.inputs[2]:
+        return nn.functional.pad(result, (0, case.inputs[2] - result.shape[1]))
+    real = case.real
+    if real is not None and result.shape[:2] == real.shape:
+        return result.masked_fill(~real.unflatten(1, (-1, *[1] * (result.dim() - 2))), 0)
+    return result
+
+
+@cache
+def expected(step: str, case: Case) -> Tensor:
+    result = outcome(step, getattr(plain, step), case)
+    assert isinstance(result, Tensor)
+    return result
+
+
+def differs(step: str, case: Case, got: Tensor | Exception) -> bool:
+    return not alike(got, expected(step, case))
+
+
+def alike(a: Tensor | Exception, b: Tensor | Exception) -> bool:
+    """Of one shape and kind, and equal but for rounding."""
+    if isinstance(a, Exception) or isinstance(b, Exception):
+        return isinstance(a, Exception) and isinstance(b, Exception)
+    if a.shape != b.shape or family(a) != family(b):
+        return False
+    return distance(a, b) < NEAR
+
+
+def distance(a: Tensor, b: Tensor) -> float:
+    """The largest difference beside the largest number; infinite where only one is not finite."""
+    a, b = a.double(), b.double()
+    finite = a.isfinite() & b.isfinite()
+    if not torch.equal(a[~finite].nan_to_num(7.0), b[~finite].nan_to_num(7.0)):
+        return float("inf")
+    a, b = a[finite], b[finite]
+    return float((a - b).abs().max() / b.abs().max().clamp(min=1e-9)) if a.numel() else 0.0
+
+
+def family(x: Tensor) -> str:
+    return "bool" if x.dtype == torch.bool else "floats" if x.is_floating_point() else "ints"
+
+
+def failing(step: str, answer: Any) -> Iterator[tuple[Case, Tensor | Exception]]:
+    """The small cases in which it is wrong, the smallest first."""
+    for case in small(step):
+        got = outcome(step, answer, case)
+        if differs(step, case, got):
+            yield case, got
+
+
+# --- Which mistake? -----------------------------------------------------------------------------
+
+
+@cache
+def computed(step: str, changes: Any, number: int) -> Tensor | Exception:
+    return outcome(step, piece(step, changes), probes(step)[number])
+
+
+def recognised(step: str, outcomes: list[Tensor | Exception]) -> list[tuple[Mistake, ...]]:
+    """The known mistakes, or else pairs of them, that compute the same in every large case."""
+    if all(isinstance(each, Exception) for each in outcomes):
+        return []
+    single: list[tuple[Mistake, ...]] = [
+        (each,) for each in known(step) if fits(step, each.changes, outcomes)
+    ]
+    if single:
+        return [*{each.words: (each,) for (each,) in single}.values()]
+    end = time.monotonic() + PAIRS
+    found: list[tuple[Mistake, ...]] = []
+    for one, two in combinations(known(step), 2):
+        if time.monotonic() > end or len(found) == 2:
+            break
+        with contextlib.suppress(ValueError, SyntaxError):  # they change the same words
+            if fits(step, one.changes + two.changes, outcomes):
+                found.append((one, two))
+    return found
+
+
+def fits(step: str, changes: Any, outcomes: list[Tensor | Exception]) -> bool:
+    return all(alike(got, computed(step, changes, number)) for number, got in enumerate(outcomes))
+
+
+# --- What else is said --------------------------------------------------------------------------
+
+
+def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
+    """How it stops, or what its form is, or the smallest case and where it goes astray."""
+    smallest = next(failing(step, answer), None)
+    if isinstance(got, NotYetError):
+        return f"✗ {step}: {got}"
+    if smallest and isinstance(smallest[1], Exception) == isinstance(got, Exception):
+        case, got = smallest
+    if isinstance(got, Exception):
+        said = f"it stops with {type(got).__name__}: {first_line(got)}{place(got)}"
+        return f"✗ {step}: {said}.\n  That was with {case.words}."
+    right = expected(step, case)
+    if family(got) != family(right):
+        said = f"the result is of {got.dtype}, and {right.dtype} is asked for."
+        return f"✗ {step}: {said}"
+    if got.shape != right.shape:
+        said = f"the result has the shape {list(got.shape)}, not {list(right.shape)}"
+        return f"✗ {step}: {said}, with {case.words}."
+    if differs_again(step, answer, case, got):
+        return f"✗ {step}: two calls with {case.words} give different numbers. Is it random?"
+    number = len(known(step))
+    lines = [f"✗ {step}: none of the {number} mistakes we know, nor two of them."]
+    lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
+    lines += [f"    {name} = {value}" for name, value in short(case)]
+    lines += [f"  {difference(got, right)}"]
+    if case.sizes and (where := located(step, answer, case)):
+        lines += [f"  {where}"]
+    lines += [f"  If you think it is right: {REPORT}{quote('workshop: ' + step)}"]
+    return "\n".join(lines)
+
+
+def differs_again(step: str, answer: Any, case: Case, got: Tensor) -> bool:
+    return any(not alike(outcome(step, answer, case), got) for _ in range(3))
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def place(error: BaseException) -> str:
+    """The line of the reader's own file, or cell, where it stopped."""
+    ours = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if (
+            not frame.filename.startswith((*ours, "<frozen"))
+            and "/lib/python" not in frame.filename
+        ):
+            line = linecache.getline(frame.filename, frame.lineno or 0).strip()
+            where = (
+                "your cell"
+                if "ipykernel" in frame.filename or "<ipython" in frame.filename
+                else Path(frame.filename).name
+            )
+            return f", in line {frame.lineno} of {where}" + (f": `{line}`" if line else "")
+    return ""
+
+
+def short(case: Case) -> list[tuple[str, str]]:
+    """The inputs that are small enough to be read."""
+    pairs = zip(case.names.split(), case.inputs, strict=True)
+    found = []
+    for name, value in pairs:
+        if isinstance(value, Tensor) and value.numel() <= 12:
+            digits = [round(x, 2) if isinstance(x, float) else x for x in value.flatten().tolist()]
+            found.append((name, f"{nested(digits, list(value.shape))}"))
+    return found
+
+
+def nested(flat: list[Any], shape: list[int]) -> Any:
+    for size in reversed(shape[1:]):
+        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
+    return flat if shape else flat[0]
+
+
+def difference(got: Tensor, right: Tensor) -> str:
+    """The first place at which they differ."""
+    a, b = got.double(), right.double()
+    near = NEAR * b[b.isfinite()].abs().max().clamp(min=1e-9) if b.isfinite().any() else NEAR
+    wrong = ~torch.isclose(a, b, rtol=0.0, atol=float(near), equal_nan=True)
+    at = wrong.nonzero()[0].tolist()
+    one, two = got[tuple(at)].item(), right[tuple(at)].item()
+    values = f"{two:.4g}" if isinstance(two, float) else f"{two}"
+    yours = f"{one:.4g}" if isinstance(one, float) else f"{one}"
+    return f"At {at} it should be {values} and is {yours}."
+
+
+def located(step: str, answer: Any, case: Case) -> str:
+    """The first part, by its name, that receives something else than it should."""
+    theirs, ours = (heard(step, made, case) for made in (answer, getattr(plain, step)))
+    for name, calls in ours.items():
+        if name not in theirs:
+            return f"{name} is never called."
+        for number, (mine, right) in enumerate(zip(theirs[name], calls, strict=False)):
+            for place, (x, y) in enumerate(zip(mine, right, strict=False)):
+                if not alike(x, y):
+                    which = f" in call {number + 1}" if len(calls) > 1 else ""
+                    what = f"its input {place + 1}" if len(right) > 1 else "its input"
+                    return f"The first part to go astray is {name}: {what} is another{which}."
+        if len(theirs[name]) != len(calls):
+            return f"{name} is called {len(theirs[name])} times, and {len(calls)} are right."
+    return "Every part receives what it should: look at what is done with the last one's result."
+
+
+def heard(step: str, made: Any, case: Case) -> dict[str, list[tuple[Tensor, ...]]]:
+    """The inputs of each named part, in the order of first calls."""
+    calls: dict[str, list[tuple[Tensor, ...]]] = {}
+    module = runner(step, made, case)
+    assert isinstance(module, nn.Module)
+    for name, part in module.named_modules():
+        if name:
+
+            def hear(_: nn.Module, given: Any, name: str = name) -> None:
+                kept = tuple(x.detach().clone() for x in given if isinstance(x, Tensor))
+                calls.setdefault(name, []).append(kept)
+
+            part.register_forward_pre_hook(hear)
+    with contextlib.suppress(Exception):
+        module(*copies(case.inputs))
+    return calls
+
+
+# --- Right numbers are not all ------------------------------------------------------------------
+
+
+def careless(step: str, answer: Any) -> str:
+    """Inputs that are written into, gradients that do not arrive."""
+    case = probes(step)[0]
+    run, given = runner(step, answer, case), copies(case.inputs)
+    run(*given)
+    for name, before, after in zip(case.names.split(), case.inputs, given, strict=True):
+        if isinstance(before, Tensor) and not torch.equal(before, after):
+            return f"it writes into {name}, which belongs to the caller."
+    if step in ("padding_mask", "causal_mask", "positions", "generate"):
+        return ""
+    if said := drawn(step, answer):
+        return said
+    pairs = dict(zip(case.names.split(), copies(case.inputs), strict=True))
+    inner = next((x for x in pairs.values() if isinstance(x, nn.Module)), run)
+    needed: dict[str, Tensor] = {}
+    if isinstance(inner, nn.Module):
+        needed |= inner.named_parameters()
+    for name, x in pairs.items():
+        if isinstance(x, Tensor) and x.is_floating_point():
+            needed[name] = x.requires_grad_()
+    for each in needed.values():
+        each.grad = None
+    result = run(*pairs.values())
+    if not result.requires_grad:
+        return "no gradient comes back: is something detached, or under torch.no_grad()?"
+    try:
+        result.square().sum().backward()
+    except RuntimeError as error:
+        return f"there is no way back for the gradient: {first_line(error)}"
+    for name, each in needed.items():
+        if each.grad is None or not each.grad.any():
+            return f"no gradient reaches {name}: is something detached, or under torch.no_grad()?"
+    return ""
+
+
+def drawn(step: str, answer: Any) -> str:
+    """What random numbers decide: how embeddings begin, and how dropout scales what it keeps."""
+    torch.manual_seed(0)
+    if step == "Transformer":
+        spread = float(answer(50, 50, 64, 2, 1, 8).source_embedding.weight.detach().std())
+        if not 0.5 < spread * 8 < 2:
+            return f"embeddings begin with a standard deviation of {spread:.3f}, not 1/√D."
+    if step in ("EncoderLayer", "DecoderLayer"):
+        case = probes(step)[0]
+        layer, inputs = runner(step, answer, case), copies(case.inputs)
+        with torch.no_grad():  # self-attention alone adds something
+            for name, parameter in layer.named_parameters():
+                if name.startswith(("feed_forward.contract", "cross_attention.output")):
+                    parameter.zero_()
+            added = layer(*inputs) - inputs[0]
+            layer.train()
+            kept = sum(layer(*inputs) - inputs[0] for _ in range(50)) / 50
+        if not 0.8 < float((kept * added).sum() / (added * added).sum()) < 1.2:
+            return "in training, what dropout keeps is not scaled up by 1 / (1 - p)."
+    return ""

@@ -1,0 +1,151 @@
+"""What a reader calls, in a notebook or through the command: attempt, hint, solution, finish."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import unmasked
+from unmasked.errors import check_choice, check_whole
+from unmasked.text.corpus import Corpus
+from unmasked.text.sources import phrasebook_data, phrasebook_test
+from unmasked_book.workshop import hunting
+from unmasked_book.workshop.files import Pieces, UnreadableError, collected, named
+from unmasked_book.workshop.practice import learner, practise, trained, translated
+from unmasked_book.workshop.reference import STEPS, defined, text
+from unmasked_book.workshop.verdicts import Verdict, examine
+
+
+@cache
+def steps() -> dict[str, dict[str, Any]]:
+    """Chapter, minutes and hints of each step."""
+    return tomllib.loads(Path(__file__).with_name("steps.toml").read_text("utf-8"))
+
+
+def attempt(pieces: Pieces, step: str | None = None) -> None:
+    """Looks at every piece, or at one, and says which mistake the first wrong one makes.
+
+    `pieces` is `globals()` in a notebook, or the path of a file.
+    """
+    looked(pieces, step)
+
+
+def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> bool:
+    """Whether all is right. Pieces that are not begun wait; at the first wrong one it stops."""
+    try:
+        if isinstance(pieces, str | Path) and (seed := hunting.seed_of(Path(pieces))):
+            return hunting.found(named(pieces), *seed)
+        mine = named(pieces)
+    except UnreadableError as error:
+        print(f"✗ {error}.")
+        return False
+    if step is not None:
+        check_choice("step", step, STEPS)
+    verdicts: list[Verdict] = []
+    for name in [step] if step else STEPS:
+        verdicts.append(examine(name, mine.get(name)))
+        if not (verdicts[-1].right or verdicts[-1].waiting):
+            break
+    right = [verdict for verdict in verdicts if verdict.right]
+    if step is None:
+        print(progress(verdicts))
+    if len(right) == len(STEPS):
+        return whole(mine, shell)
+    last = next((each for each in verdicts if each.waiting), verdicts[-1])
+    last = verdicts[-1] if not (verdicts[-1].right or verdicts[-1].waiting) else last
+    print(last.message)
+    if last.waiting:
+        print("  About {minutes} minutes; its chapter is {chapter}.".format_map(steps()[last.step]))
+    if right:
+        ours = call(shell, "solution", right[-1].step, ", globals()")
+        print(f"  Ours beside yours, where yours is right: {ours}")
+    if not last.right:
+        print(f"  A hint: {call(shell, 'hint', last.step)}")
+    return last.right
+
+
+def progress(verdicts: list[Verdict]) -> str:
+    """A mark for each step, and the names of those that are right."""
+    marks = "".join("✓" if each.right else "·" if each.waiting else "✗" for each in verdicts)
+    right = [each.step for each in verdicts if each.right]
+    return f"{marks:·<{len(STEPS)}}  {len(right)} of {len(STEPS)}: {', '.join(right) or 'none yet'}"
+
+
+def call(shell: bool, action: str, step: str, more: str = "") -> str:
+    """How it is asked for."""
+    return f"unmasked workshop {action} {step}" if shell else f'{action}("{step}"{more})'
+
+
+def whole(mine: Mapping[str, Any], shell: bool) -> bool:
+    """All eleven are right: then trained weights fit, and nothing is found by unmasked.check."""
+    print("All eleven are right. With the weights of de-en, your Transformer translates:")
+    for german, english in translated(mine, trained(mine)).items():
+        print(f"  {german} → {english}")
+    torch.manual_seed(0)
+    fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
+    report = unmasked.check(fresh, source_vocab=12, target_vocab=14, quiet=True)
+    print(f"unmasked.check: {report.summary()}.")
+    for fault in report.faults:
+        print(f"  {fault.what}; {fault.advice}.")
+    ours = "unmasked workshop finish" if shell else "finish(globals())"
+    print(f"Now train it on a toy language, which takes about a minute: {ours}")
+    return report.ok
+
+
+def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
+    """The first of three hints, a question; the second says where, the third is a line."""
+    check_choice("step", step, STEPS)
+    check_whole("number", number, 1, 3)
+    print(f"{step}, hint {number} of 3: {steps()[step]['hints'][number - 1]}")
+    if number < 3:
+        more = f" {number + 1}" if shell else ""
+        print(f"The next: {call(shell, 'hint', step, f', {number + 1}')}{more}")
+
+
+def solution(step: str, pieces: Pieces = None) -> None:
+    """Ours; and before it yours, if the pieces are given."""
+    check_choice("step", step, STEPS)
+    if pieces is not None and (mine := defined(collected(named(pieces)), step)):
+        print(f"# yours\n{mine}\n\n# ours")
+    print(text(step))
+
+
+def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
+    """Writes the pieces of a notebook into a file; one that is there is kept as FILE.old."""
+    path, source = Path(file), collected(named(pieces))
+    if path.exists() and path.read_text("utf-8") != source:
+        path.replace(path.with_name(path.name + ".old"))
+    path.write_text(source, "utf-8")
+    print(f"{path}: {sum(f' {step}(' in source for step in STEPS)} of {len(STEPS)} pieces.")
+
+
+def finish(pieces: Pieces, steps: int = 900) -> None:
+    """Trains the reader's model on the phrasebook with the reader's loss; then it translates."""
+    mine = named(pieces)
+    for step in STEPS:
+        if not (verdict := examine(step, mine.get(step))).right:
+            print(f"{verdict.message}\nFirst all eleven have to be right.")
+            return
+    data, threads = phrasebook_data(), torch.get_num_threads()
+    torch.set_num_threads(1)  # on a busy machine two wait for each other at every small step
+    try:
+        torch.manual_seed(0)
+        model = learner(mine, data)
+        losses = practise(mine, model, data, steps, bar=True)
+        tests = phrasebook_test(300)
+        corpus = Corpus.of(data.source, data.target, [(each.german, "") for each in tests])
+        source, _ = corpus.batch()
+        rows = mine["generate"](model.eval(), source, 30).tolist()
+    finally:
+        torch.set_num_threads(threads)
+    written = [data.target.decode(row) for row in rows]
+    right = sum(text == each.english for text, each in zip(written, tests, strict=True))
+    print(f"The loss fell from {losses[0]:.2f} to {losses[-1]:.2f} in {steps} steps.")
+    print(f"Of {len(tests)} sentences with combinations it has never seen, {right} are right:")
+    for english, each in list(zip(written, tests, strict=True))[:4]:
+        print(f"  {each.german} → {english}")
