@@ -48,11 +48,7 @@ CHECKS: Mapping[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
     for chapter, module in CHAPTERS.items()
     for number, function in enumerate(module.CHECKS, start=1)
-} | {
-    f"{chapter} project": module.PROJECT
-    for chapter, module in CHAPTERS.items()
-    if hasattr(module, "PROJECT")
-}
+} | {f"{chapter} +": module.PLUS for chapter, module in CHAPTERS.items() if hasattr(module, "PLUS")}
 
 
 def check_answer(exercise: str, answer: Any) -> None:

@@ -80,4 +80,4 @@ def crossed_bootstrap(answer: Callable[[torch.Tensor], Sequence[float]]) -> str 
 
 
 CHECKS = (sure_gain, lstm_parameters, layers_until_all_is_seen)
-PROJECT = crossed_bootstrap
+PLUS = crossed_bootstrap

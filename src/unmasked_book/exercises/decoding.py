@@ -113,4 +113,4 @@ def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> fl
 
 
 CHECKS = (score, greedy, beam)
-PROJECT = beam_of_a_model
+PLUS = beam_of_a_model

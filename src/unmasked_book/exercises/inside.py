@@ -85,4 +85,4 @@ def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
 
 
 CHECKS = (right_angle, mean_at, differing)
-PROJECT = attribution
+PLUS = attribution

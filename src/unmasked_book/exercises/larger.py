@@ -103,4 +103,4 @@ def different(
 
 
 CHECKS = (share, whole_gradient, fewer_bits)
-PROJECT = computed_twice
+PLUS = computed_twice

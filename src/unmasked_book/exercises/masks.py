@@ -30,13 +30,6 @@ def window(answer: Callable[[int, int], Tensor]) -> str | None:
     return None
 
 
-def for_multihead(answer: Callable[[Tensor, int], Tensor]) -> str | None:
-    """Our mask [B, 1, Q, K] in nn.MultiheadAttention's words: [B · heads, Q, K], True hidden."""
-    mask = padding_mask(TARGET) & causal_mask(5)
-    expected = ~mask[:, 0].repeat_interleave(3, dim=0)
-    return same_tensor(answer(mask, 3), expected, "for_multihead(mask, 3)")
-
-
 PACKED = (  # sentences of different lengths, one of a single word, and a row without padding
     torch.tensor([[3, 4, 5, 2, 6, 7, 2, 0, 0], [8, 2, 3, 9, 2, 4, 5, 6, 2]]),
     torch.tensor([[5, 6, 2]]),
@@ -89,5 +82,5 @@ def sees(pairs: Tensor, verb: str = "sees") -> str:
     return f"position {query} {verb} position {key}"
 
 
-CHECKS = (visible_pairs, window, for_multihead)
-PROJECT = packed
+CHECKS = (visible_pairs, window)
+PLUS = packed

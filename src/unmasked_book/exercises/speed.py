@@ -76,4 +76,4 @@ def ask(step: Step, token: int, found: list[Tensor]) -> None:
 
 
 CHECKS = (sentences, speedup, folded)
-PROJECT = lean
+PLUS = lean

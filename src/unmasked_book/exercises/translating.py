@@ -100,4 +100,4 @@ def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
 
 
 CHECKS = (too_short, merge, corpus_bleu)
-PROJECT = learn
+PLUS = learn

@@ -376,9 +376,9 @@ def located(step: str, answer: Any, case: Case) -> str:
         for number, (mine, right) in enumerate(zip(theirs[name], calls, strict=False)):
             for place, (x, y) in enumerate(zip(mine, right, strict=False)):
                 if not alike(x, y):
-                    which = f" in call {number + 1}" if len(calls) > 1 else ""
-                    what = f"its input {place + 1}" if len(right) > 1 else "its input"
-                    return f"The first part to go astray is {name}: {what} is another{which}."
+                    which = f", call {number + 1}" if len(calls) > 1 else ""
+                    said = f"receive something else: input {place + 1}{which}"
+                    return f"{name} is the first part to {said}."
         if len(theirs[name]) != len(calls):
             return f"{name} is called {len(theirs[name])} times, and {len(calls)} are right."
     return "Every part receives what it should: look at what is done with the last one's result."

@@ -1,0 +1,159 @@
+"""The workshop calls right what is right, and each known mistake by its own name."""
+
+# ruff: noqa: ARG002, E501 (tables, and classes that are only begun)
+
+import re
+from itertools import combinations
+
+import pytest
+import torch
+from torch import nn
+
+from unmasked import plain
+from unmasked_book.workshop import examine, verdicts
+from unmasked_book.workshop.cases import probes
+from unmasked_book.workshop.mistakes import known
+from unmasked_book.workshop.reference import STEPS, changed, module, piece, whole
+
+OTHER_WAYS = {  # of computing the same
+    "padding_mask": (("(tokens != 0)", "tokens.ne(0)"), ("[:, None, None, :]", ".view(len(tokens), 1, 1, -1)")),
+    "causal_mask": (("torch.ones(n, n, dtype=torch.bool).tril()", "torch.arange(n)[:, None] >= torch.arange(n)"),),
+    "positions": ((", dtype=torch.float64", ""), ("10000.0 **", "torch.exp(math.log(10000.0) *"), ("d_model)\n", "d_model))\n")),
+    "attention": (("-torch.inf", "-1e9"), ("weights @ v", 'torch.einsum("bhqk,bhke->bhqe", weights, v)')),
+    "MultiHeadAttention": (("attention(q, k, v, mask)", "nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)"),),
+    "FeedForward": ((".relu()", ".clamp(min=0)"),),
+    "EncoderLayer": (("x = x + self.dropout(self.self_attention(y, y, mask))", "x = self.dropout(self.self_attention(query, y, mask)) + x"), ("y = self.attention_norm(x)", "query, y = self.attention_norm(x), self.attention_norm(x)")),
+    "DecoderLayer": (("return x + self.dropout(", "return torch.add(x, self.dropout("), ("self.feed_forward_norm(x)))", "self.feed_forward_norm(x))))")),
+    "Transformer": (("so_far & padding_mask(target)", "padding_mask(target) * so_far"), (" * math.sqrt(embedding.embedding_dim)", " * embedding.embedding_dim**0.5")),
+    "generate": ((" and not ended.all()", ""), ("logits[:, 1:].argmax(-1, keepdim=True) + 1", "logits.index_fill(1, torch.tensor([0]), -1e9).argmax(-1, keepdim=True)")),
+    "loss": (("cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)", "cross_entropy(logits.mT, target[:, 1:], ignore_index=0)"),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_ours_and_other_ways_of_computing_the_same_are_right(step):
+    for answer in (getattr(plain, step), piece(step, OTHER_WAYS[step])):
+        assert examine(step, answer) == (step, True, f"✓ {step}", (), False)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_each_known_mistake_is_named_as_itself_and_is_far_from_every_other(step):
+    def gap(one, other):
+        pairs = [
+            pair
+            for pair in zip(one, other, strict=True)
+            if not any(isinstance(x, Exception) for x in pair)
+        ]
+        same = len(pairs) and all(a.shape == b.shape for a, b in pairs)
+        return max(verdicts.distance(a, b) for a, b in pairs) if same else 1.0
+
+    numbers = range(len(probes(step)))
+    computed = {"": [verdicts.expected(step, case) for case in probes(step)]}
+    for mistake in known(step):
+        verdict = examine(step, piece(step, mistake.changes))
+        assert verdict.mistakes == (mistake.words,), verdict.message
+        computed[mistake.words] = [verdicts.computed(step, mistake.changes, n) for n in numbers]
+    kinds = {
+        name: [verdicts.family(x) for x in each if isinstance(x, torch.Tensor)]
+        for name, each in computed.items()
+    }
+    for one, other in combinations(computed, 2):
+        assert (
+            kinds[one] != kinds[other] or gap(computed[one], computed[other]) > 10 * verdicts.NEAR
+        )
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("attention", ("scores not divided by √K", "a mask upside down")),
+        ("MultiHeadAttention", ("values made of x, not of y", "no output matrix")),
+        ("loss", ("labels that are not shifted: the model is asked for what it has read", "padding counted like words")),
+    ],
+)  # fmt: skip
+def test_two_mistakes_at_once_are_both_named(step, words):
+    table = {mistake.words: mistake.changes for mistake in known(step)}
+    verdict = examine(step, piece(step, table[words[0]] + table[words[1]]))
+    assert set(verdict.mistakes) == set(words)
+
+
+def attention(change):
+    def answer(q, k, v, mask):
+        return change(plain.attention(q, k, v, mask), q, k)
+
+    return answer
+
+
+class Renamed(plain.FeedForward):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.inner = self.expand
+        del self.expand
+
+
+class OneLayer(plain.Transformer):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.encoder = nn.ModuleList([self.encoder[0]] * len(self.encoder))
+
+
+class Begun(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+
+    def forward(self, x): ...
+
+
+def endless(n):
+    while n:
+        pass
+
+
+def writes(tokens):
+    mask = plain.padding_mask(tokens)
+    tokens.zero_()
+    return mask
+
+
+SAID = [
+    ("attention", ..., "your turn"),
+    ("positions", lambda length, d_model: ..., "your turn"),
+    ("FeedForward", Begun, "your turn"),
+    ("causal_mask", lambda n: print(n), "returns nothing.*\n  It printed, first:\n    5"),
+    ("attention", lambda q, k, v, mask: [q @ k.mT], "returns a list, and a tensor"),
+    ("positions", torch.zeros(3, 4), r"this is a Tensor. .*positions = positions\(...\)"),
+    ("FeedForward", plain.FeedForward(2, 3), "the class itself"),
+    ("FeedForward", plain.positions, "a class of nn.Module is asked for, and this is a function"),
+    ("FeedForward", Renamed, "no parameter expand.weight"),
+    ("Transformer", OneLayer, "are one tensor.*repeats one layer"),
+    ("causal_mask", lambda n: torch.ones(n, n).foo(), r"AttributeError.*in line \d+ of test_verdicts.py: `.*foo"),
+    ("causal_mask", endless, r"stopped after 1 seconds, in line \d+ of test_verdicts.py: `(while n:|pass)`"),
+    ("padding_mask", writes, "numbers are right, but it writes into tokens"),
+    ("attention", attention(lambda x, q, k: x.detach()), "numbers are right, but no gradient comes back"),
+    ("attention", attention(lambda x, q, k: x + torch.rand(())), "two calls .* different numbers"),
+    ("attention", attention(lambda x, q, k: x[:1]), r"shape \[1, .*\], not \[2, "),
+    ("attention", attention(lambda x, q, k: x + (k.shape[-2] > 1)), "(?s)none of the .*Smallest case: B = 1, H = 1, T = 1, S = 2, K = 1, E = 1"),
+    ("attention", attention(lambda x, q, k: x * (1 + (len(q) > 1))), "(?s)none of the .*Smallest case: B = 2, H = 1, T = 1, S = 1"),
+    ("EncoderLayer", piece("EncoderLayer", (("(y, y, mask)", "(y.tanh(), y, mask)"),)), "self_attention is the first part .* input 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "answer", "words"), SAID)
+def test_what_else_may_be_wrong_is_said(step, answer, words, monkeypatch):
+    if answer is endless:
+        monkeypatch.setattr(verdicts, "SECONDS", 1.0)
+    verdict = examine(step, answer)
+    assert not verdict.right
+    assert not verdict.mistakes
+    assert re.search(words, verdict.message), verdict.message
+
+
+def test_a_change_that_does_not_fit_the_text_is_refused():
+    with pytest.raises(ValueError, match="loss has 0 times 'abc'"):
+        changed("loss", (("abc", ""),))
+
+
+def test_a_whole_file_with_a_mistake_has_it_where_it_was_planted():
+    planted = module(whole([("causal_mask", ((".tril()", ".triu()"),))]))
+    assert planted.causal_mask(2).tolist() == [[True, True], [False, True]]
+    assert planted.Transformer.from_pretrained("de-en").forward.__globals__ is vars(planted)

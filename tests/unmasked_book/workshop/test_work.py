@@ -1,0 +1,152 @@
+"""The workshop as it is used: in a notebook, in a shell, by a teacher, on a hunt."""
+
+import csv
+import json
+import linecache
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from unmasked import cli, plain
+from unmasked_book.workshop import attempt, finish, grading, hint, hunt, hunting, save, solution
+from unmasked_book.workshop.files import UNFINISHED, loaded
+from unmasked_book.workshop.reference import STEPS, defined, text, whole
+from unmasked_book.workshop.work import steps
+
+ALL = {step: getattr(plain, step) for step in STEPS}
+START = UNFINISHED.read_text("utf-8")
+
+
+def run(monkeypatch, *words):
+    """The command; whether it ended well."""
+    monkeypatch.setattr(sys, "argv", ["unmasked", "workshop", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return not ended.value.code
+
+
+def written(path, *names):
+    """The unfinished file with some pieces as in plain.py."""
+    source = START.replace(
+        "from torch import nn\n",
+        "from torch import Tensor, nn\nfrom torch.nn.functional import cross_entropy\n",
+    )
+    for name in names:
+        source = source.replace(defined(source, name), text(name))
+    path.write_text(source, "utf-8")
+    return path
+
+
+def test_the_notebook_has_the_pieces_of_the_unfinished_file_and_every_step_has_three_hints():
+    notebook = json.loads(Path("book/workshop.ipynb").read_text("utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for step in STEPS:
+        assert f"{defined(START, step)}\n\n\nattempt(globals())" in cells
+        assert len(steps()[step]["hints"]) == 3
+
+
+def test_what_is_right_is_counted_what_waits_is_passed_over_and_the_first_mistake_named(capsys):
+    attempt({"causal_mask": plain.causal_mask, "loss": lambda *given: given[9:], "positions": ...})
+    out = capsys.readouterr().out
+    assert out.startswith("·✓········✗  1 of 11: causal_mask\n✗ loss: it returns a tuple")
+    assert 'solution("causal_mask", globals())' in out
+    assert 'hint("loss")' in out
+    attempt(ALL | {"attention": ...})
+    assert "10 of 11" in (out := capsys.readouterr().out)
+    assert "· attention: your turn.\n  About 15 minutes; its chapter is 03_attention." in out
+
+
+def test_a_file_that_is_right_loads_trained_weights_and_learns(tmp_path, capsys, monkeypatch):
+    file = written(tmp_path / "mine.py", *STEPS)
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))  # as on Windows
+    assert run(monkeypatch, "try", file)
+    out = capsys.readouterr().out
+    assert "11 of 11" in out
+    assert "→ three ladies drinking coffee." in out
+    finish(str(file), steps=2)
+    assert "in 2 steps" in capsys.readouterr().out
+    finish({})
+    assert "First all eleven have to be right" in capsys.readouterr().out
+
+
+def test_from_start_to_hint_in_a_shell(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, "start")
+    Path("my_transformer.py").write_text("# mine\n", "utf-8")
+    assert run(monkeypatch, "start")  # what is there stays
+    assert Path("my_transformer.py").read_text("utf-8") == "# mine\n"
+    written(Path("my_transformer.py"), "padding_mask")
+    assert not run(monkeypatch, "try")
+    assert "unmasked workshop hint causal_mask" in capsys.readouterr().out
+    assert run(monkeypatch, "hint", "causal_mask", 3)
+    assert "____" in capsys.readouterr().out
+    assert run(monkeypatch, "solution", "padding_mask")
+    assert capsys.readouterr().out.startswith("# yours\ndef padding_mask")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (None, "there is no file .*unmasked workshop start"),
+        ("def attention(:\n", "cannot be read: invalid syntax, in line 1: `def attention"),
+        ("import nowhere\n", "ModuleNotFoundError: .*in line 1 of mine.py: `import nowhere`"),
+        ("quit()\n", "stops with SystemExit"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_run_is_told_why(source, words, tmp_path, capsys):
+    if source is not None:
+        (tmp_path / "mine.py").write_text(source, "utf-8")
+    attempt(str(tmp_path / "mine.py"))
+    assert re.search(words, capsys.readouterr().out)
+
+
+def test_cells_become_a_file_and_the_file_before_it_is_kept(tmp_path, capsys):
+    cell, names = "import torch\n\nALSO = 2\n\n\n" + text("causal_mask") + "\n\n\nprint(ALSO)\n", {}
+    linecache.cache["<cell>"] = (len(cell), None, cell.splitlines(keepends=True), "<cell>")
+    exec(compile(cell, "<cell>", "exec"), names | vars(plain), names)
+    for _ in range(2):
+        save(names, tmp_path / "mine.py")
+    (tmp_path / "mine.py").write_text("# other\n", "utf-8")
+    save(names, tmp_path / "mine.py")
+    assert "1 of 11" in capsys.readouterr().out
+    assert vars(loaded(tmp_path / "mine.py"))["ALSO"] == 2
+    assert (tmp_path / "mine.py.old").read_text("utf-8") == "# other\n"
+    solution("causal_mask", names)
+    assert "# yours" in capsys.readouterr().out
+
+
+def test_a_hunt_says_what_it_was_only_when_it_is_mended(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(hunting, "STEPS_SHOWN", (1, 3))
+    file = tmp_path / "hunted.py"
+    hunt(seed=1, file=file)
+    out = capsys.readouterr().out
+    [mistake], _ = hunting.planted(1, 1)
+    assert mistake.words not in out
+    attempt(file)
+    assert capsys.readouterr().out == "Not yet: its numbers are not right.\n"
+    with pytest.raises(ValueError, match="a name that is free"):
+        hunt(seed=1, file=file)
+    file.write_text(hunting.HEAD.format(1, 1) + whole([]), "utf-8")
+    attempt(file)
+    assert f"{mistake.step}: {mistake.words}" in capsys.readouterr().out
+
+
+def test_a_folder_is_graded_file_by_file_within_limits(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(grading, "SECONDS", 30)
+    written(tmp_path / "anna.py", "padding_mask")
+    (tmp_path / "ben.py").write_text("while True: pass\n", "utf-8")
+    (tmp_path / "eve.py").write_text("import os\nos._exit(3)\n", "utf-8")
+    assert run(monkeypatch, "grade", tmp_path, "--steps", "padding_mask", "causal_mask")
+    out = capsys.readouterr().out
+    assert "anna.py  ✓✗  1 of 2" in out
+    assert re.search(r"ben.py   ✗✗  0 of 2  .*stopped after", out)
+    assert "its process ended with 3" in out
+    rows = list(csv.DictReader((tmp_path / "grades.csv").open(encoding="utf-8")))
+    assert [row["right"] for row in rows] == ["1", "0", "0", "0", "0", "0"]
+
+
+def test_hints_are_three():
+    with pytest.raises(ValueError, match="number: expected at most 3"):
+        hint("loss", 4)
