@@ -46,6 +46,7 @@ def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
     print(f'Mend {path}, then: unmasked workshop try {path}, or attempt("{path}").')
 
 
+@cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
     """Mistakes with which everything still runs, and something is to be seen."""
     for number in count():

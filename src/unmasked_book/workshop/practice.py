@@ -62,7 +62,7 @@ def practise(
 
 
 def batches(data: Data, steps: int, size: int = 64) -> Iterator[tuple[Tensor, Tensor]]:
-    corpus = Corpus.of(data.source, data.target, data.training[: steps * size])
+    corpus = Corpus.of(data.source, data.target, data.training)
     draws = torch.Generator().manual_seed(0)
     for _ in range(steps):
         chosen = torch.randint(len(corpus.pairs), (size,), generator=draws).tolist()

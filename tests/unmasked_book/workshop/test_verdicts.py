@@ -71,7 +71,8 @@ def test_each_known_mistake_is_named_as_itself_and_is_far_from_every_other(step)
         ("loss", ("labels that are not shifted: the model is asked for what it has read", "padding counted like words")),
     ],
 )  # fmt: skip
-def test_two_mistakes_at_once_are_both_named(step, words):
+def test_two_mistakes_at_once_are_both_named(step, words, monkeypatch):
+    monkeypatch.setattr(verdicts, "PAIRS", 60.0)
     table = {mistake.words: mistake.changes for mistake in known(step)}
     verdict = examine(step, piece(step, table[words[0]] + table[words[1]]))
     assert set(verdict.mistakes) == set(words)

@@ -65,8 +65,8 @@ def test_a_file_that_is_right_loads_trained_weights_and_learns(tmp_path, capsys,
     out = capsys.readouterr().out
     assert "11 of 11" in out
     assert "→ three ladies drinking coffee." in out
-    finish(str(file), steps=2)
-    assert "in 2 steps" in capsys.readouterr().out
+    finish(str(file), steps=5)
+    assert "in 5 steps" in capsys.readouterr().out
     finish({})
     assert "First all eleven have to be right" in capsys.readouterr().out
 
@@ -134,17 +134,16 @@ def test_a_hunt_says_what_it_was_only_when_it_is_mended(tmp_path, capsys, monkey
 
 
 def test_a_folder_is_graded_file_by_file_within_limits(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(grading, "SECONDS", 30)
+    monkeypatch.setattr(grading, "SECONDS", 40)
     written(tmp_path / "anna.py", "padding_mask")
     (tmp_path / "ben.py").write_text("while True: pass\n", "utf-8")
-    (tmp_path / "eve.py").write_text("import os\nos._exit(3)\n", "utf-8")
     assert run(monkeypatch, "grade", tmp_path, "--steps", "padding_mask", "causal_mask")
     out = capsys.readouterr().out
     assert "anna.py  ✓✗  1 of 2" in out
     assert re.search(r"ben.py   ✗✗  0 of 2  .*stopped after", out)
-    assert "its process ended with 3" in out
-    rows = list(csv.DictReader((tmp_path / "grades.csv").open(encoding="utf-8")))
-    assert [row["right"] for row in rows] == ["1", "0", "0", "0", "0", "0"]
+    with (tmp_path / "grades.csv").open(encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    assert [row["right"] for row in rows] == ["1", "0", "0", "0"]
 
 
 def test_hints_are_three():
