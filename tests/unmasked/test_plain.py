@@ -4,8 +4,7 @@ import pytest
 import torch
 
 import unmasked
-from helpers import difference
-from unmasked import Transformer, TransformerConfig, plain
+from unmasked import plain
 from unmasked.search import greedy
 from unmasked_book.captions import CAPTIONS
 
@@ -27,17 +26,3 @@ def test_it_passes_every_question():
     model = plain.Transformer(12, 14, 32, 4, 2, 64)
     report = unmasked.check(model, source_vocab=12, target_vocab=14, quiet=True)
     assert report.ok
-
-
-def test_gradients_equal_those_of_the_package():
-    options = {"d_model": 16, "n_heads": 2, "n_layers": 2, "d_ff": 32, "dropout": 0.0}
-    config = TransformerConfig(source_vocab=9, target_vocab=9, norm="pre", **options)
-    package, model = Transformer(config).double(), plain.Transformer(9, 9, **options).double()
-    state = package.state_dict()
-    model.load_state_dict({plain.renamed(key): value for key, value in state.items()})
-    source = torch.tensor([[3, 4, 5, 2], [6, 2, 0, 0]])
-    target = torch.tensor([[1, 3, 4], [1, 7, 5]])
-    for each in (model, package):
-        (each(source, target) ** 3).sum().backward()
-    grads = model.source_embedding.weight.grad, package.source_embedding.tokens.weight.grad
-    assert difference(*grads) < 1e-9
