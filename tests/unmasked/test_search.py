@@ -108,6 +108,11 @@ def test_cached_equals_uncached_to_the_last_token(make, device):
     model.cpu()
 
 
+def test_a_sentence_may_outgrow_the_room_that_was_taken_for_it():
+    model, source = untrained(n_layers=1, bias=NEVER), ragged([3, 2])
+    assert torch.equal(greedy(model, source, 140), greedy(model, source, 140, use_cache=False))
+
+
 @pytest.mark.parametrize("preset", MODELS)
 @pytest.mark.parametrize("width", [1, 2, 3])
 @pytest.mark.parametrize("lengths", [LENGTHS, [5]])

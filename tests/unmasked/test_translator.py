@@ -75,6 +75,10 @@ def test_sentences_of_a_length_go_together_and_the_longest_first(monkeypatch):
     )
     untrained().translate(["a", "b c d", "", "a b", "c c c", "b"], batch_size=2, max_new_tokens=1)
     assert shapes == [(2, 4), (2, 3), (1, 2)]
+    shapes.clear()
+    monkeypatch.setattr(translator, "BUDGET", 8)  # tokens, however many sentences may go together
+    untrained().translate(["a", "b c d", "", "a b", "c c c", "b"], max_new_tokens=1)
+    assert shapes == [(2, 4), (2, 3), (1, 2)]
 
 
 def test_settings_reach_the_search(monkeypatch):

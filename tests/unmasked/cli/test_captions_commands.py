@@ -75,19 +75,6 @@ def test_the_data_is_in_the_direction_that_is_asked_for_its_subwords_of_the_trai
     assert data.source.to_json() == Subwords.of(text, 200).to_json()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"source": "en"}, "source and target: .*, got en and en"),
-        ({"vocabulary": 99}, "vocabulary: expected a whole number of at least 100, got 99"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_downloaded(monkeypatch, changes, message):
-    monkeypatch.setattr(sources, "multi30k", None)
-    with pytest.raises(ValueError, match=f"^{message}"):
-        load_data("multi30k", **changes)
-
-
 def test_a_training_notes_its_validation_loss_and_a_second_gives_the_same_weights(run, tmp_path):
     rows = [line.split(",") for line in (run / "history.csv").read_text().splitlines()]
     column = [row[rows[0].index("validation")] for row in rows[1:]]

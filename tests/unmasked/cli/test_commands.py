@@ -435,7 +435,6 @@ def test_what_cannot_be_done_is_refused_in_one_line(command, monkeypatch, words,
     ("line", "message"),
     [
         ("", "expected a command: train, translate, evaluate, info"),
-        ("fly", "invalid choice: 'fly'"),
         ("train --out x", "give --preset (multi30k-de-en, multi30k-en-de, phrasebook) or --config"),
         ("train --out '' --preset phrasebook", "argument --out: expected a folder"),
         ("train --out x --preset phrasebook --con y", "unrecognized arguments: --con y"),

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.modules.module import register_module_forward_hook, register_module_full_backward_hook
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils import parametrize
 from torch.optim.swa_utils import AveragedModel
 
@@ -301,9 +301,6 @@ BIASES = {  # not plain either; felt where there was a bias
 BACKWARD = {  # not plain, felt in gradients only
     "a backward hook": hooked("last.feed_forward", "full_backward"),
     "a hook before backward": hooked("last.feed_forward", "full_backward_pre"),
-    "a backward hook on all modules": hooked_everywhere(
-        register_module_full_backward_hook, "full_backward", FeedForward
-    ),
 }
 SILENT = {  # not plain, and nothing feels it
     "no key has a bias": without_bias("key"),

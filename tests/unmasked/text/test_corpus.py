@@ -222,6 +222,8 @@ def read_once():
         (lambda: load_data("bible"), "data.name: expected 'phrasebook' or 'multi30k', got 'bible'"),
         (lambda: load_data("phrasebook", count=5, size=3),
          r"\[data\] of phrasebook: expected 'count' or 'seed', got 'size'"),
+        (lambda: load_data("multi30k", source="en"), "source and target: .*, got en and en"),
+        (lambda: load_data("multi30k", vocabulary=99), "vocabulary: expected .* 100, got 99"),
         (lambda: load_data("phrasebook", count=0), "count: expected .* at least 1, got 0"),
     ],
 )  # fmt: skip
