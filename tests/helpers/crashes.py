@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -60,13 +59,6 @@ def ended(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def killed(process: int, after: float) -> bool:
-    """Whether it was, before it ended by itself."""
-    time.sleep(after)
-    os.kill(process, signal.SIGKILL)
-    return ended(process) == -signal.SIGKILL
-
-
 def at_each_operation(base: Path, begin: Callable, write: Callable, found: Callable) -> list:
     """A death before each one of a writing, and what is found then; the last goes through."""
     seen: list = []
@@ -114,21 +106,6 @@ def end(folder: Path) -> bytes:
     return (folder / "end.safetensors").read_bytes()
 
 
-def trainings_killed(base: Path) -> tuple[int, list[bool]]:
-    began = time.perf_counter()
-    expected = end(base / "whole")
-    whole, deaths, same = time.perf_counter() - began, 0, []
-    while deaths < 25:
-        folder = base / str(len(same))
-        for _ in range(7):
-            process = child(partial(train_on, folder))
-            if not killed(process, random.uniform(0.0, whole)):
-                break
-            deaths += 1
-        same.append(end(folder) == expected)
-    return deaths, same
-
-
 def training_at_each_operation(base: Path) -> list:
     """Of the third checkpoint, which has the first deleted."""
     expected, prepared = end(base / "whole"), base / "prepared"
@@ -174,30 +151,12 @@ def held(folder: Path) -> str:
     return name
 
 
-def strangers(folder: Path) -> int:
-    """How many files are left there that the configuration does not name."""
-    named = json.loads((folder / CONFIG).read_text())["sums"]
-    return sum(path.name not in named and path.name != CONFIG for path in folder.iterdir())
-
-
 def save_in_turn(folder: Path, times: float = float("inf"), pause: float = 0.0) -> None:
     done = 0
     while done < times:
         made(NAMES[done % 2]).save(folder)
         time.sleep(pause)
         done += 1
-
-
-def savings_killed(folder: Path) -> tuple[list[str], int]:
-    began = time.perf_counter()
-    save_in_turn(folder, 4)
-    one, loaded, within = (time.perf_counter() - began) / 4, [], 0
-    for _ in range(15):
-        before = strangers(folder)
-        assert killed(child(partial(save_in_turn, folder)), random.uniform(0.5, 6) * one)
-        loaded.append(held(folder))
-        within += strangers(folder) > before
-    return loaded, within
 
 
 def saving_at_each_operation(base: Path) -> dict[str, list]:
@@ -216,7 +175,7 @@ def saving_at_each_operation(base: Path) -> dict[str, list]:
 def two_savings(folder: Path) -> list[str]:
     """Both save two models in turn, with pauses in which this process reads."""
     made("old").save(folder)
-    writers = [child(partial(save_in_turn, folder, 20, pause=0.02)) for _ in range(2)]
+    writers = [child(partial(save_in_turn, folder, 10, pause=0.02)) for _ in range(2)]
     read = [held(folder)]
     while None in [os.waitid(os.P_PID, w, os.WEXITED | os.WNOHANG | os.WNOWAIT) for w in writers]:
         read.append(held(folder))

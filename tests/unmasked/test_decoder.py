@@ -30,30 +30,6 @@ def test_a_decoder_layer_written_out(norm):
     assert difference(layer(x, memory, mask=mask, memory_mask=memory_mask), expected) < 1e-14
 
 
-def test_a_state_counts_what_is_real_and_lets_rows_go():
-    state = DecoderState(1)
-    first, second = torch.tensor([[1, 1], [1, 0]]).bool(), torch.tensor([[1], [0]]).bool()
-    assert torch.equal(state.extend(first[:, None, None]), first[:, None, None])
-    both = torch.cat([first, second], dim=1)[:, None, None]
-    assert torch.equal(state.extend(second[:, None, None]), both)
-    state.select(torch.tensor([1]))
-    assert torch.equal(state.real, both[1:])
-    assert state.length == 3
-
-
-@pytest.mark.parametrize(
-    ("batch", "read", "message"),
-    [(1, 4, "a batch of 1, got 3"), (4, 4, "a batch of 4, got 3"), (3, 5, "of 5 .*, got one of 4")],
-)
-def test_a_state_of_other_sentences_is_refused_and_left_as_it_was(batch, read, message):
-    decoder, state = Decoder(layer_config(), 2).double().eval(), DecoderState(2)
-    with torch.no_grad():
-        decoder(vectors(3, 2), vectors(3, 4), state=state)
-        with pytest.raises(ValueError, match=message):
-            decoder(vectors(batch, 1), vectors(batch, read), state=state)
-    assert [layer.past.length for layer in state.layers] == [2, 2]
-
-
 def test_a_state_of_another_depth_is_refused_compiled_too():
     decoder = Decoder(layer_config(), 2).double().eval()
     for call in (decoder, torch.compile(decoder, backend="eager")):

@@ -7,10 +7,8 @@ from helpers import difference, layer_config, vectors
 from unmasked.encoder import EncoderLayer, Residual
 from unmasked.masks import length_mask
 
-pre_and_post = pytest.mark.parametrize("norm", ["post", "pre"])
 
-
-@pre_and_post
+@pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_residuals_dropout_falls_on_what_the_sublayer_says(norm):
     residual = Residual(layer_config(norm=norm, dropout=0.5)).double().train()
     residual.norm = torch.nn.Identity()
@@ -21,7 +19,7 @@ def test_a_residuals_dropout_falls_on_what_the_sublayer_says(norm):
     assert difference(added, (2 * y).masked_fill(dropped, 0.0)) < 1e-12
 
 
-@pre_and_post
+@pytest.mark.parametrize("norm", ["post", "pre"])
 def test_an_encoder_layer_written_out(norm):
     layer = EncoderLayer(layer_config(norm=norm)).double()
     x, mask = vectors(3, 5), length_mask(torch.tensor([5, 2, 4]), 5)

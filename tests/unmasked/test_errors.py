@@ -1,28 +1,19 @@
 """A refusal says which argument is wrong and what came, and comes before anything changes."""
 
-import math
 import re
 
 import pytest
 import torch
 
-from helpers import VOCABULARY, layer_config, ragged, small_config, small_model
+from helpers import VOCABULARY, ragged, small_config, small_model
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig, masks
-from unmasked.attention import (
-    KeyValueCache,
-    additive_attention,
-    attention,
-    attention_weights,
-    masked_softmax,
-)
-from unmasked.decoder import Decoder, DecoderLayer
-from unmasked.encoder import EncoderLayer
+from unmasked.attention import KeyValueCache, additive_attention, attention, masked_softmax
+from unmasked.decoder import Decoder
 from unmasked.errors import check_type
-from unmasked.feed_forward import FeedForward
 from unmasked.kernels import Dropout
 from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.masks import padding_mask
-from unmasked.positions import LearnedPositions, SinusoidalPositions, shift_matrix
+from unmasked.positions import LearnedPositions, shift_matrix
 from unmasked.search import beam, greedy, sample
 
 MODEL = small_model()
@@ -34,6 +25,7 @@ STACK = Decoder(LayerConfig(d_model=8, n_heads=2), 1)
 X = torch.zeros(2, 3, 8)
 Q = torch.zeros(2, 2, 3, 4)
 EVEN = torch.tensor([1, 0])
+SIZES = {"source_vocab": 9, "target_vocab": 9}
 
 
 def true(*sizes):
@@ -44,18 +36,8 @@ def config(**changes):
     return lambda: small_config(**changes)
 
 
-def preset(name):
-    return TransformerConfig.preset(name, source_vocab=9, target_vocab=9)
-
-
 def decode(target=TARGET, memory=MEMORY, source_mask=MASK, **options):
     return MODEL.decode(target, memory, source_mask=source_mask, **options)
-
-
-def other_batch():
-    state = MODEL.start()
-    decode(state=state)
-    decode(TARGET[:1], MEMORY[:1], MASK[:1], state=state)
 
 
 def other_heads():
@@ -84,150 +66,81 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     # --- tokens
     (lambda: MODEL(SOURCE[0], TARGET), "source", "shape [4]"),
     (lambda: MODEL.encode(SOURCE.float()), "source", "torch.float32"),
-    (lambda: MODEL.encode([[3, 4]]), "source", "list"),
     (lambda: MODEL(SOURCE + 20, TARGET), "source", f"token {int(SOURCE.max()) + 20}"),
-    (
-        lambda: MODEL(SOURCE, TARGET - 50),
-        "target",
-        f"tokens from 0 to 22, got token {int(TARGET.min()) - 50}",
-    ),
+    (lambda: MODEL(SOURCE, TARGET - 50), "target", f"0 to 22, got token {int(TARGET.min()) - 50}"),
     (lambda: MODEL(SOURCE[:0], TARGET[:0]), "source", "shape [0, 4]"),
     (lambda: decode(TARGET[:1]), "target", "1"),
-    (lambda: decode(TARGET.float()), "target", "torch.float32"),
     # --- the loss
     (lambda: teacher_forcing(TARGET[0]), "target", "shape [3]"),
     (lambda: translation_loss(MODEL, SOURCE, TARGET[:, :1]), "target", "shape [2, 1]"),
-    (lambda: translation_loss(MODEL, SOURCE, TARGET[:1]), "target", "1"),
     (lambda: translation_loss(MODEL, SOURCE, TARGET * EVEN[[0, 1, 1]]), "target", "padding only"),
     (lambda: packed(target=TARGET * EVEN[[0, 1, 0]]), "target", "padding before one"),
     (lambda: packed(0 * SOURCE), "source", "padding only"),
-    (lambda: packed(SOURCE + 20), "source", f"token {int(SOURCE.max()) + 20}"),
     (lambda: packed(target=last_label(99)), "target", "tokens from 0 to 22, got token 99"),
     (lambda: translation_loss(None, SOURCE, TARGET), "model", "NoneType"),
     (lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"), "smoothing", "'much'"),
     # --- vectors
     (lambda: HEADS(None), "query", "NoneType"),
-    (lambda: HEADS(X[0]), "query", "shape [3, 8]"),
     (lambda: HEADS(X[:, :, :5]), "query", "vectors of width 8, got shape [2, 3, 5]"),
-    (lambda: HEADS(X, key=X, value=X[:, :, :5]), "value", "shape [2, 3, 5]"),
     (lambda: HEADS(X, key=X[:1]), "key", "1"),
     (lambda: HEADS(X, mask=true(3, 4)), "mask", "[3, 4]"),
-    (lambda: FeedForward(8, 4)(X[:, :0]), "x", "shape [2, 0, 8]"),
-    (lambda: EncoderLayer(layer_config())(X), "query", "shape [2, 3, 8]"),
     (lambda: STACK(X, X[:1]), "memory", "1"),
-    (lambda: STACK(X[:, :, :5], X), "x", "shape [2, 3, 5]"),
-    (lambda: STACK(X, X, mask=true(3, 4)), "mask", "[3, 4]"),
     (lambda: STACK(X, X, memory_mask=true(2, 1, 1, 4)), "memory_mask", "[2, 1, 1, 4]"),
     (lambda: decode(memory=MEMORY[0]), "memory", "shape [4, 16]"),
     # --- the model's masks and states
-    (lambda: MODEL.encode(SOURCE, source_mask=true(2, 5)), "source_mask", "[2, 5]"),
-    (lambda: decode(source_mask=true(2, 1, 1, 3)), "source_mask", "[2, 1, 1, 3]"),
     (lambda: decode(source_mask=None), "source_mask", "None"),
     (lambda: decode(target_mask=true(2, 2)), "target_mask", "[2, 2]"),
     (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),
-    (other_batch, "state", "2"),
     # --- attention
-    (lambda: attention([1.0], Q, Q), "query", "list"),
     (lambda: attention(Q[0, 0, 0], Q, Q), "query", "[4]"),
-    (lambda: attention(Q, Q[..., :3], Q), "key", "3"),
-    (lambda: attention_weights(Q, Q[..., :3]), "key", "3"),
     (lambda: attention(Q, Q, Q[:, :, :2]), "value", "2"),
     (lambda: attention(Q, Q, Q, dropout=1.5), "dropout", "1.5"),
-    (lambda: attention(Q, Q, Q, torch.ones(3, 3)), "mask", "torch.float32"),
     (lambda: attention(Q, Q, Q, true(3, 4)), "mask", "the scores' [2, 2, 3, 3], got [3, 4]"),
-    (lambda: attention(Q, Q, Q, true(1, 1, 1, 1, 1)), "mask", "[1, 1, 1, 1, 1]"),
     (lambda: masked_softmax(Q, torch.ones(3, 4)), "mask", "torch.float32"),
     (lambda: additive_attention(Q, Q, Q, torch.zeros(5)), "vector", "[5]"),
-    (lambda: MultiHeadAttention(10, 4), "n_heads", "4"),
-    (lambda: MultiHeadAttention(8, 2, dropout=-1), "dropout", "-1"),
     (lambda: KeyValueCache(0), "capacity", "0"),
     (lambda: KeyValueCache().read(), "cache", "an empty cache"),
     (other_heads, "keys", "[1, 2]"),
     (other_rows, "cache", "2"),
     # --- maps
     (lambda: MODEL(SOURCE, TARGET, maps=[]), "maps", "an AttentionMaps, got list"),
-    (lambda: MODEL.encode(SOURCE, maps=[]), "maps", "list"),
-    (lambda: decode(maps=[]), "maps", "list"),
-    (lambda: MODEL.decoder(MEMORY, MEMORY, maps=[]), "maps", "list"),
     (lambda: MODEL.encoder(MEMORY, maps=0), "maps", "int"),
     # --- masks
     (lambda: padding_mask(SOURCE[0]), "tokens", "shape [4]"),
-    (lambda: masks.causal_mask(0), "n", "0"),
-    (lambda: masks.causal_mask(3, past=-1), "past", "-1"),
     (lambda: masks.length_mask(torch.zeros(1, 1, 1).long(), 3), "lengths", "[1, 1, 1]"),
-    (lambda: masks.length_mask(torch.tensor([2.0]), 3), "lengths", "torch.float32"),
     (lambda: masks.length_mask(torch.tensor([1, 5]), 3), "lengths", "1 to 5"),
-    (lambda: masks.length_mask(EVEN, 0), "n", "0"),
     (lambda: masks.from_blocked(EVEN), "blocked", "torch.int64"),
-    (lambda: masks.from_additive(EVEN), "additive", "torch.int64"),
     (lambda: masks.to_additive(EVEN.float()), "mask", "torch.float32"),
-    (lambda: masks.from_ones([1, 0]), "ones", "list"),
     # --- positions
     (lambda: shift_matrix(5, 1), "d_model", "5"),
     (lambda: LEARNED(SOURCE, ragged([6, 2])), "positions", "position 5"),
-    (lambda: LEARNED.encode(LONG), "positions", "position 4"),
-    (lambda: LEARNED(LONG, TARGET), "positions", "position 4"),
     (lambda: greedy(LEARNED, LONG, 2), "positions", "position 4"),
-    (lambda: beam(LEARNED, LONG, 2, 2), "positions", "position 4"),
-    (lambda: translation_loss(LEARNED, LONG, TARGET), "positions", "position 4"),
     (lambda: translation_loss(LEARNED, LONG, TARGET, packed=True), "positions", "position 4"),
     (lambda: LearnedPositions(4, 3)(torch.zeros(1, 2, 4), start=2), "positions", "position 3"),
-    (lambda: SinusoidalPositions(4, max_len=0), "max_len", "0"),
-    (lambda: LearnedPositions(0), "d_model", "0"),
     # --- configuration
     (config(n_heads=3), "n_heads", "a divisor of d_model=16, got 3"),
     (config(norm="middle"), "norm", "'post' or 'pre', got 'middle'"),
-    (config(feed_forward="rnn"), "feed_forward", "'rnn'"),
-    (config(activation="tanh"), "activation", "'tanh'"),
-    (config(positions="none"), "positions", "'none'"),
-    (config(tie_embeddings=1), "tie_embeddings", "1"),
     (config(tie_embeddings=True, source_vocab=9), "tie_embeddings", f"9 and {VOCABULARY}"),
     (config(dropout=None), "dropout", "None"),
-    (config(dropout=10**400), "dropout", str(10**400)),
     (config(dropout=10**5000), "dropout", "a very long int"),
-    (config(inner_dropout=1.0), "inner_dropout", "1.0"),
-    (config(inner_dropout=-0.1), "inner_dropout", "-0.1"),
     (config(norm_eps=-1.0), "norm_eps", "a number from 1e-30 to 1, got -1.0"),
-    (config(embedding_std=-1.0), "embedding_std", "-1.0"),
-    (config(bias="no"), "bias", "'no'"),
-    (config(attention_bias=0), "attention_bias", "0"),
-    (config(d_ff=0), "d_ff", "0"),
-    (config(scale_embeddings="no"), "scale_embeddings", "'no'"),
-    (config(output_bias=1), "output_bias", "1"),
-    (config(final_norm="yes"), "final_norm", "'yes'"),
-    (config(embedding_std=math.inf), "embedding_std", "inf"),
     (config(n_layers=0), "n_layers", "a whole number of at least 1, got 0"),
     (config(n_layers=10_001), "n_layers", "at most 10,000, got 10001"),
     (config(d_model=512, max_len=131_073), "max_len", "at most 131,072, got 131073"),
-    (lambda: preset("huge"), "name", "'huge'"),
+    (lambda: TransformerConfig.preset("huge", **SIZES), "name", "'huge'"),
     (config(n_decoder_layers=1.5), "n_decoder_layers", "1.5"),
-    (config(source_vocab=True), "source_vocab", "True"),
     (lambda: Dropout(2.0), "dropout", "2.0"),
-    (lambda: FeedForward(8, 4, kind="rnn"), "kind", "'rnn'"),
     (lambda: Transformer(LayerConfig()), "config", "LayerConfig"),
-    (lambda: DecoderLayer(None), "config", "NoneType"),
-    (lambda: Decoder(None, 1), "config", "NoneType"),
     (lambda: check_type("x", 3, LayerConfig, Dropout), "x", "a LayerConfig or a Dropout, got int"),
     # --- search
     (lambda: greedy(MODEL.config, SOURCE), "model", "TransformerConfig"),
-    (lambda: greedy(MODEL, SOURCE[0]), "source", "shape [4]"),
     (lambda: greedy(MODEL, SOURCE, 0), "max_new_tokens", "0"),
     (lambda: greedy(LEARNED, SOURCE, 5), "max_new_tokens", "5"),
-    (lambda: greedy(MODEL, SOURCE, bos=0), "bos", "0"),
-    (lambda: greedy(MODEL, SOURCE, eos=23), "eos", "1 to 22, got 23"),
-    (lambda: greedy(MODEL, SOURCE, eos=1.5), "eos", "1.5"),
     (lambda: beam(MODEL, SOURCE, 24), "beam_size", "24"),
-    (lambda: beam(MODEL, SOURCE, 0), "beam_size", "0"),
     (lambda: beam(MODEL, SOURCE, 2, n_best=3), "n_best", "3"),
     (lambda: beam(MODEL, SOURCE, 2, length_penalty=-1.0), "length_penalty", "-1.0"),
-    (lambda: beam(MODEL, SOURCE, 2, length_penalty=math.nan), "length_penalty", "nan"),
-    (lambda: sample(MODEL, SOURCE, 0), "max_new_tokens", "0"),
-    (lambda: sample(MODEL, SOURCE, seed=-1), "seed", "-1"),
-    (lambda: sample(MODEL, SOURCE, seed=0.5), "seed", "0.5"),
     (lambda: sample(MODEL, SOURCE, seed=2**32), "seed", "4294967296"),
     (lambda: sample(MODEL, SOURCE, temperature=0.0), "temperature", "0.0"),
-    (lambda: sample(MODEL, SOURCE, top_k=0), "top_k", "0"),
-    (lambda: sample(MODEL, SOURCE, top_p=0.0), "top_p", "0.0"),
     (lambda: sample(MODEL, SOURCE, top_p=1.5), "top_p", "1.5"),
 ]
 
@@ -243,17 +156,11 @@ def test_a_refusal_names_the_argument_and_what_came(call, argument, got):
         call()
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: HEADS(X, X, X),
-        lambda: MODEL(SOURCE, TARGET, None),
-        lambda: TransformerConfig(10, 10),
-    ],
-)
-def test_what_could_be_swapped_is_not_positional(call):
-    with pytest.raises(TypeError, match="positional"):
-        call()
+def test_what_could_be_swapped_is_not_positional():
+    called = lambda: HEADS(X, X, X), lambda: MODEL(SOURCE, TARGET, None)
+    for call in (*called, lambda: TransformerConfig(10, 10)):
+        with pytest.raises(TypeError, match="positional"):
+            call()
 
 
 # --- Nothing has changed when a call is refused ---------------------------------------------------
@@ -263,23 +170,21 @@ def lengths(state):
     return state.length, *(layer.past.length for layer in state.layers)
 
 
-@pytest.mark.parametrize(
-    ("argument", "options"),
-    [
+def test_a_refused_call_leaves_the_state_as_it_was():
+    state = MODEL.start()
+    decode(state=state)
+    for argument, options in (
         ("source_mask", {"source_mask": true(9)}),
         ("source_mask", {"source_mask": None}),
         ("target_mask", {"target_mask": true(9)}),
         ("target", {"target": TARGET + 30}),
         ("memory", {"memory": MEMORY[..., :3]}),
         ("state", {"target": TARGET[:1], "memory": MEMORY[:1], "source_mask": MASK[:1]}),
-    ],
-)
-def test_a_refused_call_leaves_the_state_as_it_was(argument, options):
-    state = MODEL.start()
-    decode(state=state)
-    with pytest.raises(ValueError, match=f"^{argument}: "):
-        decode(state=state, **options)
-    assert lengths(state) == (3, 3, 3)
+        ("state", {"memory": MODEL.encode(LONG), "source_mask": padding_mask(LONG)}),
+    ):
+        with pytest.raises(ValueError, match=f"^{argument}: "):
+            decode(state=state, **options)
+        assert lengths(state) == (3, 3, 3)
     decode(TARGET[:, :1], state=state)
     assert lengths(state) == (4, 4, 4)
 

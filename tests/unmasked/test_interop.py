@@ -8,15 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import (
-    MODELS,
-    VOCABULARY,
-    difference,
-    ragged,
-    same_tensors,
-    small_config,
-    small_model,
-)
+from helpers import MODELS, VOCABULARY, difference, ragged, same_tensors, small_config, small_model
 from unmasked import MultiHeadAttention, Transformer
 from unmasked.decoder import DecoderLayer
 from unmasked.encoder import EncoderLayer
@@ -183,13 +175,10 @@ def test_settings_go_along():
     assert (back.config.dropout, back.config.inner_dropout) == (0.2, 0.05)
     assert not back.training
     assert from_torch(theirs.train(), model.config).training
-
-
-def test_conversion_copies():
-    model = small_model()
-    theirs = to_torch(model)
     model.encoder.layers[0].feed_forward.expand.weight.data.zero_()
-    assert theirs.encoder.layers[0].linear1.weight.any()
+    assert theirs.encoder.layers[0].linear1.weight.any()  # it is a copy
+    layer = nn.TransformerEncoderLayer(16, 4, 24, 0.0, activation=nn.GELU(), batch_first=True)
+    assert from_torch(layer).config.activation == "gelu"  # also as a module
 
 
 def test_layers_may_be_one_layer_over_and_over():
@@ -206,11 +195,6 @@ def test_shapes_can_be_converted_without_memory():
     with torch.device("meta"):
         model = Transformer(small_config("source_reading"))
     assert next(from_torch(to_torch(model), model.config).parameters()).is_meta
-
-
-def test_an_activation_may_be_a_module():
-    theirs = nn.TransformerEncoderLayer(16, 4, 24, 0.0, activation=nn.GELU(), batch_first=True)
-    assert from_torch(theirs).config.activation == "gelu"
 
 
 # --- Refusals -------------------------------------------------------------------------------------
@@ -236,15 +220,12 @@ FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"
         (put("encoder", norm=None), "a final norm on both"),
         (put("decoder", norm=nn.LayerNorm(16, 0.1)), "LayerNorms with weights and one epsilon"),
         (put("decoder", norm=nn.LayerNorm(16, elementwise_affine=False)), "LayerNorms with weight"),
-        (put(f"{SECOND}.norm2", eps=0.1), "LayerNorms with weights and one epsilon"),
         (put(SECOND, norm1=nn.LayerNorm(16, 0.1), norm2=nn.LayerNorm(16, 0.1)), "layers .*alike"),
-        (put(FIRST, activation=torch.tanh), "the activation relu or gelu"),
         (put(FIRST, activation=nn.GELU("tanh")), "the activation relu or gelu"),
         (put("decoder.layers.0.dropout2", p=0.5), "one dropout on all sublayers"),
         (put(f"{FIRST}.self_attn", dropout=0.5), "one dropout inside"),
         (put(f"{FIRST}.self_attn", add_zero_attn=True), "attention without add_bias_kv"),
         (put(f"{FIRST}.self_attn", kdim=5), "keys and values of width 16"),
-        (put(f"{FIRST}.self_attn", vdim=7), "keys and values of width 16"),
     ],
 )
 def test_what_has_no_counterpart_is_refused(change, expected):
@@ -277,21 +258,12 @@ def test_other_arguments_that_are_refused(give, message):
         give(to_torch(small_model()))
 
 
-OTHER = {
-    "n_heads": 2,
-    "n_layers": 1,
-    "decoder_layers": 3,
-    "norm": "pre",
-    "norm_eps": 0.1,
-    "activation": "gelu",
-    "final_norm": True,
-}
+OTHER = {"n_heads": 2, "decoder_layers": 3, "norm": "pre", "norm_eps": 0.1, "final_norm": True}
 
 
 @pytest.mark.parametrize("option", OTHER)
 def test_neither_a_configuration_nor_options_can_contradict_the_module(option):
-    theirs = to_torch(small_model())
-    given = option.replace("decoder", "n_decoder")
+    theirs, given = to_torch(small_model()), option.replace("decoder", "n_decoder")
     other = {"final_norm": False, given: OTHER[option]}
     message = rf"^config\.(has_)?{option}: expected .* as in the module"
     with pytest.raises(ValueError, match=message):
@@ -303,23 +275,13 @@ def test_neither_a_configuration_nor_options_can_contradict_the_module(option):
 # --- What was changed after it was made -----------------------------------------------------------
 
 
-class Louder(MultiHeadAttention):
-    def forward(self, query, **options):
-        return 2 * super().forward(query, **options)
-
-
 CHANGED = {
     "GELU in one layer": put(f"{SECOND}.feed_forward", activation=F.gelu),
-    "other heads in one layer": put(f"{FIRST}.self_attention", n_heads=2),
-    "a subclassed attention": put("decoder.layers.1.cross_attention", __class__=Louder),
+    "a subclassed attention": put(
+        "decoder.layers.1.cross_attention", __class__=type("Mine", (MultiHeadAttention,), {})
+    ),
     "a hook": lambda model: model.decoder.layers[0].register_forward_hook(lambda *_: None),
-    "one bias less": put(f"{FIRST}.self_attention.query", bias=None),
     "another dropout of a layer": put(f"{FIRST}.attention_residual.dropout", p=0.5),
-    "another dropout of attention": put(f"{FIRST}.self_attention", dropout=0.5),
-    "another epsilon": put(f"{FIRST}.attention_residual.norm", eps=0.5),
-    "pre-norm in one residual": put(f"{FIRST}.attention_residual", pre=True),
-    "another final norm": put("decoder", norm=nn.LayerNorm(16, 0.1).double()),
-    "no final norm": put("encoder", norm=None),
     "a layer less": lambda model: model.encoder.layers.__delitem__(1),
 }
 

@@ -64,27 +64,6 @@ def test_nothing_is_learnt_from_padding(packed):
     assert model.target_embedding.tokens.weight.grad[0].abs().max() == 0
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_parts_of_a_batch_add_up_to_the_whole(packed):
-    """In value and gradient; a mean of means would not."""
-    model = small_model(dropout=0.0, inner_dropout=0.0)
-    source, target = batch()
-    total = int((target[:, 1:] != 0).sum())
-    options = {"smoothing": 0.1, "packed": packed}
-    whole = translation_loss(model, source, target, **options)
-    same = translation_loss(model, source, target, total=total, **options)
-    rows = [(source[i : i + 1], target[i : i + 1]) for i in range(len(source))]
-    parts = [translation_loss(model, *row, total=total, **options) for row in rows]
-    assert same.item() == pytest.approx(whole.item(), abs=1e-12)
-    assert sum(parts).item() == pytest.approx(whole.item(), abs=1e-12)
-    means = [translation_loss(model, *row, **options).item() for row in rows]
-    assert sum(means) / len(means) != pytest.approx(whole.item(), abs=1e-4)
-    expected = torch.autograd.grad(whole, model.parameters())
-    gradients = torch.autograd.grad(sum(parts), model.parameters())
-    for a, b in zip(expected, gradients, strict=True):
-        assert difference(a, b) < 1e-12
-
-
 # --- Many logits ---------------------------------------------------------------------------------
 
 

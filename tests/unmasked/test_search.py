@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import DEVICES, MODELS, VOCABULARY, copier, difference, ragged, small_model
 from unmasked import search, transformer
@@ -86,6 +87,7 @@ MADE = {
     "sentences that end": lambda: (copier(), ragged(torch.randint(1, 8, (20,)).tolist(), 12)),
     "tokens of 32 bits": lambda: (copier(), ragged(LENGTHS, 12).int()),
     "a sentence of nothing but padding": with_one_of_padding,
+    "positions beyond the table": lambda: (untrained(max_len=7, bias=NEVER), ragged(LENGTHS)),
 }
 
 
@@ -104,6 +106,11 @@ def test_cached_equals_uncached_to_the_last_token(make, device):
         assert torch.equal(fast.tokens, slow.tokens)
         assert difference(fast.scores, slow.scores) < 1e-5
     model.cpu()
+
+
+def test_a_sentence_may_outgrow_the_room_that_was_taken_for_it():
+    model, source = untrained(n_layers=1, bias=NEVER), ragged([3, 2])
+    assert torch.equal(greedy(model, source, 140), greedy(model, source, 140, use_cache=False))
 
 
 @pytest.mark.parametrize("preset", MODELS)
@@ -221,6 +228,9 @@ def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, length_penalt
                 assert strip(tokens[real]) == [list(sentence) for _, sentence in expected]
 
 
+# --- What every search keeps to ---------------------------------------------------------------
+
+
 def search_table(monkeypatch, table, **options):
     """Beam search over a table of probabilities, last token → next token."""
 
@@ -243,26 +253,13 @@ def search_table(monkeypatch, table, **options):
     return strip(found.tokens[0]), found.scores[0]
 
 
-LOOP = {5: {5: 1.0}, 6: {6: 1.0}}  # a word that repeats itself for ever
-
-
 def test_it_does_not_stop_while_length_could_still_pay(monkeypatch):
     """At first the end is far ahead; ten words later the penalty has turned it round."""
-    table = {BOS: {EOS: 0.9, 5: 0.1}, **LOOP}
+    table = {BOS: {EOS: 0.9, 5: 0.1}, 5: {5: 1.0}}  # a word that repeats itself for ever
     sentences, scores = search_table(monkeypatch, table, length_penalty=5.0)
     assert sentences == [[5] * 10]
     assert scores[0] == pytest.approx(math.log(0.1) / (15 / 6) ** 5, rel=1e-5)
     assert search_table(monkeypatch, table, length_penalty=0.0)[0] == [[EOS]]
-
-
-def test_hypotheses_that_end_make_room_for_others(monkeypatch):
-    """Both of the best two end in the second step; the beam goes on with the third and fourth."""
-    table = {BOS: {3: 0.6, 4: 0.4}, 3: {EOS: 0.9, 5: 0.1}, 4: {EOS: 0.9, 6: 0.1}, **LOOP}
-    found, _ = search_table(monkeypatch, table, n_best=2, length_penalty=5.0)
-    assert found == [[3] + [5] * 9, [4] + [6] * 9]
-
-
-# --- What every search keeps to ---------------------------------------------------------------
 
 
 def test_finished_sentences_leave_the_batch(monkeypatch):
@@ -313,9 +310,6 @@ def test_the_limit_of_a_sentence_is_the_papers_and_does_not_depend_on_its_neighb
     assert together == [written for row in source for written in found(row[row != PADDING][None])]
     assert [len(written) for written in together[:: min(width, 2)]] == [57, 51]
     assert together == found(source, drop_finished=False)
-
-
-def test_learned_positions_end_a_sentence():
     learned = untrained(positions="learned", max_len=11, bias=NEVER)
     assert greedy(learned, ragged([3])).shape == (1, 11)
 
@@ -334,12 +328,9 @@ def test_padding_cannot_win(use_cache):
 
 @pytest.mark.parametrize("lengths", [[4], [4, 2, 6]])
 def test_under_autocast_it_searches_too(lengths):
-    model = untrained().float()
+    model, source = untrained().float(), ragged(lengths)
     with torch.autocast("cpu", torch.bfloat16):
-        for tokens in (
-            greedy(model, ragged(lengths), 5),
-            beam(model, ragged(lengths), 2, 5).tokens,
-        ):
+        for tokens in (greedy(model, source, 5), beam(model, source, 2, 5).tokens):
             assert len(tokens) == len(lengths)
 
 
@@ -407,11 +398,9 @@ LOGITS = torch.tensor([0.5, -1.0, 2.0, -math.inf, 1.5, 0.0, -3.0])
     [
         ({}, range(7)),
         ({"top_k": 3}, (2, 4, 0)),
-        ({"top_k": 99}, range(7)),
         ({"top_p": 0.7}, (2, 4)),  # 0.50, 0.30, 0.11, ...
         ({"top_p": 0.85}, (2, 4, 0)),
         ({"top_p": 1e-6}, (2,)),
-        ({"top_k": 2, "top_p": 0.9}, (2, 4)),  # of these two 0.62 and 0.38
         ({"top_k": 2, "top_p": 0.6}, (2,)),
     ],
 )
@@ -430,22 +419,6 @@ def test_the_largest_chance_draws_a_token_that_can_be_drawn():
     logits = torch.full((2, 5000), -torch.inf).index_fill(1, torch.arange(3000), 0.0)
     assert draw(logits, almost_one).max() < 3000
     assert draw(logits, almost_one, top_k=7).max() < 7  # ties: the first ones
-
-
-def test_sentences_are_drawn_as_often_as_the_model_says():
-    model, source = untrained(), ragged([4])
-    model.generator.bias.data[EOS] += 5
-    found = sample(model, source.expand(4000, -1), 2, temperature=2.0, seed=0)
-    chances = {}
-    first = (logits_of(model, source, [EOS])[0] / 2).softmax(-1)
-    for a, chance in enumerate(first.tolist()):
-        after = (logits_of(model, source, [a, EOS])[1] / 2).softmax(-1)
-        chances |= {(a, b): chance * p for b, p in enumerate(after.tolist()) if a != EOS}
-    chances[EOS, PADDING] = first[EOS].item()
-    pairs = [tuple(row) for row in found.tolist()]
-    for pair in sorted(chances, key=chances.get, reverse=True)[:20]:
-        deviation = math.sqrt(chances[pair] * (1 - chances[pair]) / 4000)
-        assert abs(pairs.count(pair) / 4000 - chances[pair]) < 5 * deviation
 
 
 @on_every_device
@@ -487,7 +460,23 @@ def test_a_low_temperature_or_one_token_is_greedy_search():
         assert torch.equal(sample(model, source, 6, **options), wanted)
 
 
-# --- Models that are in training --------------------------------------------------------------
+# --- Memory, and models that are in training --------------------------------------------------
+
+
+class Watched(TorchDispatchMode):
+    """Fails before a large tensor is made: where its shape is an argument, that is known."""
+
+    def __torch_dispatch__(self, function, types, given=(), options=None):
+        for shape in given:
+            if isinstance(shape, list) and all(type(n) is int for n in shape):
+                assert max(math.prod(shape), *shape, 0) < 100_000, f"{function} of {shape}"
+        return function(*given, **(options or {}))
+
+
+@pytest.mark.parametrize("find", [lambda *given: beam(*given[:2], 5, given[2]), sample])
+def test_memory_is_taken_for_what_is_written_and_not_for_the_limit(find):
+    with Watched():  # all end at once
+        find(untrained(bias={EOS: 1e6}), ragged([5, 3, 1]), 10**9)
 
 
 def test_threads_that_use_a_model_in_training_mode_do_not_disturb_each_other():

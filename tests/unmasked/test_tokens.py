@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unmasked.tokens import BOS, EOS, PADDING, SPECIAL_PIECES, UNKNOWN, Subwords, Words, same_words
+from unmasked.tokens import BOS, EOS, PADDING, SPECIAL_PIECES, UNKNOWN, Subwords, Words
 
 WORDS = Words.of(["der hund schläft", "schläft der alte hund ?"])
 TEXT = ["Der alte Hund schläft.", "The old dog sleeps, the dog sleeps.", "ein Hund, ein Hund"]
@@ -39,23 +39,17 @@ def test_reading_stops_at_the_end_and_leaves_special_tokens_out():
     assert WORDS.decode([EOS, 5]) == WORDS.decode([]) == ""
 
 
-@given(st.lists(st.sampled_from(WORDS.words[3:])))
-def test_words_there_and_back(words):
-    assert WORDS.decode([BOS, *WORDS.encode(" ".join(words)), EOS]) == " ".join(words)
-
-
-@pytest.mark.parametrize("word", ["<pad>", "<bos>", "<eos>", "Hund"])
-def test_a_word_that_nobody_knows_is_refused(word):
+def test_a_word_that_nobody_knows_is_refused():
     assert WORDS.knows("der hund ?")
-    assert not WORDS.knows(f"der {word} hund")
-    with pytest.raises(ValueError, match=f"^sentence: expected one of the 8 words.* got '{word}'"):
-        WORDS.encode(f"der {word} hund")
+    for word in ("<pad>", "<bos>", "<eos>", "Hund"):
+        assert not WORDS.knows(f"der {word} hund")
+        with pytest.raises(ValueError, match=f"^sentence: expected one of .* got '{word}'"):
+            WORDS.encode(f"der {word} hund")
 
 
 @pytest.mark.parametrize(
     ("words", "got"),
     [
-        (["a", "b", "c"], "a b c"),
         (["<pad>", "<eos>", "<bos>", "a"], "<pad> <eos> <bos>"),
         (["<pad>", "<bos>", "<eos>", "a", "a"], "<pad> <bos> <eos>"),
         (["<pad>", "<bos>", "<eos>", 5], "<pad> <bos> <eos>"),
@@ -64,8 +58,7 @@ def test_a_word_that_nobody_knows_is_refused(word):
     ],
 )
 def test_words_that_are_no_vocabulary_are_refused(words, got):
-    message = f"^words: expected <pad> <bos> <eos>, then each word once, got {got};"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^words: expected <pad> <bos> <eos>, .*, got {got};"):
         Words(words)
 
 
@@ -129,11 +122,12 @@ def test_a_copy_too_reads_the_name_of_a_special_token_as_text(again):
         assert not {PADDING, BOS, EOS} & set(made.encode(f"der {name} hund"))
 
 
-def test_the_same_words_are_found_by_object_or_by_their_words():
-    assert same_words(WORDS, Words(list(WORDS.words)))
-    assert same_words(SMALL, Subwords.from_json(SMALL.to_json()))
-    assert not same_words(WORDS, Words.of(["a b c d e"]))  # as many
-    assert not same_words(SMALL, Subwords.of([*TEXT, "xyz"], 50))
+def test_what_is_neither_text_nor_a_token_is_refused():
+    with pytest.raises(ValueError, match=r"^sentence.*: expected"):
+        Subwords.of([None], 40)
+    for words in (WORDS, SMALL):
+        with pytest.raises(ValueError, match=r": expected .*, got -1"):
+            words.decode([-1])
 
 
 # --- A tokenizer's file -------------------------------------------------------------------------
@@ -157,40 +151,25 @@ FOREVER = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}
     ("text", "got"),
     [
         ("", "Expecting value"),
-        ("a tokenizer", "Expecting value"),
         ("{}", "'model'"),
         ('{"model": 3}', ""),
         ("[" * 100_000, ""),
-        ('{"model": ' * 5000, ""),
-        (changed("model", [1]), ""),
         (changed("model.merges", [["no", "piece"]]), ""),
         (changed("model.merges", [["a", "b", "ab"]]), ""),
         (changed("model.vocab", [SMALL.words]), ""),
-        (changed(f"model.vocab.{SMALL.words[-1]}", "7"), ""),
+        *[(changed(f"model.vocab.{SMALL.words[-1]}", n), "") for n in ("7", 50_000, -1, 4)],
+        (SMALL.to_json().replace("<pad>", "[PAD]"), r"\['\[PAD\]', "),
     ],
 )
 def test_a_file_that_is_no_tokenizer_is_refused(text, got):
-    message = rf"^tokenizer: expected a tokenizer\.json .*, got .*{got}.*; fetch or make"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=rf"^tokenizer: expected .*, got .*{got}.*; "):
         Subwords.from_json(text)
-
-
-@pytest.mark.parametrize("number", [50_000, -1, 4])
-def test_pieces_are_numbered_from_zero_each_once(number):
-    with pytest.raises(ValueError, match="tokenizer: expected "):
-        Subwords.from_json(changed(f"model.vocab.{SMALL.words[-1]}", number))
-
-
-def test_a_tokenizer_with_other_special_tokens_is_refused():
-    with pytest.raises(ValueError, match=r"<pad> <bos> <eos> <unk> first, got \['\[PAD\]', "):
-        Subwords.from_json(SMALL.to_json().replace("<pad>", "[PAD]"))
 
 
 @pytest.mark.parametrize(
     ("part", "value"),
     [
         ("normalizer", FOREVER),
-        ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
         ("normalizer", None),
         ("padding", {"strategy": {"Fixed": 10**9}}),
         ("truncation", {"max_length": 3}),

@@ -118,8 +118,6 @@ def test_masks_can_be_given_as_valid_lengths():
         target_mask=length_mask(torch.tensor(TARGET_LENGTHS), 6) & causal_mask(6),
     )
     assert torch.equal(given, model(source, target))
-    ones = model(source, target, source_mask=length_mask(torch.tensor([1, 1, 1]), 7))
-    assert difference(ones[:, :1], given[:, :1]) > 1e-3
 
 
 def test_a_sentence_of_nothing_but_padding_is_no_nan():
@@ -134,6 +132,9 @@ def test_a_sentence_of_nothing_but_padding_is_no_nan():
     assert difference(logits[1], expected[1]) > 1e-3
 
 
+# --- Weights ----------------------------------------------------------------------------------
+
+
 def test_every_parameter_is_reached_by_the_gradient():
     model = small_model(positions="learned", max_len=4, norm="pre", output_bias=True)
     tokens = torch.tensor([[3, 4, 5, 6]])
@@ -141,9 +142,6 @@ def test_every_parameter_is_reached_by_the_gradient():
     unreached = [name for name, p in model.named_parameters() if not p.grad.abs().max() > 1e-12]
     # Softmax does not feel one number added to all scores, so a key's bias has no effect.
     assert [name for name in unreached if not name.endswith("key.bias")] == []
-
-
-# --- Weights ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("tie", "same"), [(False, (0, 0)), ("output", (0, 1)), (True, (1, 1))])
@@ -163,10 +161,7 @@ def test_tied_means_the_same_storage_however_the_model_was_made(tie, same):
         assert model.count_parameters() == original.count_parameters()
     tokens = batch()
     assert torch.equal(emptied.eval()(*tokens), original(*tokens))
-
-
-def test_output_tying_allows_two_vocabularies():
-    model = small_model(tie_embeddings="output", source_vocab=11)
+    model = small_model(tie_embeddings="output", source_vocab=11)  # two vocabularies
     assert model(ragged([3], 11), ragged([4])).shape == (1, 4, VOCABULARY)
 
 
@@ -191,18 +186,6 @@ def test_glorot_initialisation():
 
 
 # --- Precision, devices, compilation ----------------------------------------------------------
-
-
-@on_every_device
-@in_half_precision
-def test_half_precision_weights(device, dtype):
-    exact = small_model()
-    model = Transformer(exact.config).to(device, dtype).eval()
-    model.load_state_dict(exact.state_dict())
-    source, target = batch()
-    logits, expected = model(source.to(device), target.to(device)), exact(source, target)
-    assert logits.dtype == dtype
-    assert difference(logits.cpu().double(), expected) < 0.06 * expected.abs().max()
 
 
 @on_every_device

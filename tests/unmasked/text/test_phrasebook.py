@@ -26,7 +26,6 @@ from unmasked.text.phrasebook.sentences import (
     action,
     joined,
     plain,
-    pronoun_for,
 )
 
 # --- Sentences written by hand ----------------------------------------------------------------
@@ -37,15 +36,8 @@ ADJECTIVE = {adjective.german: adjective for adjective in [*words.ADJECTIVES, *w
 VERBS = [*words.VERBS, *words.SAYING, words.WANT, words.LIE, words.BE, words.HAVE]
 VERB = {verb.particle + verb.infinitive: verb for verb in VERBS}
 MODAL = {verb.infinitive: verb for verb in words.MODALS}
-TIMES = [
-    words.YESTERDAY,
-    words.TODAY,
-    words.TOMORROW,
-    *words.HABITS,
-    *words.FREQUENCIES,
-    words.WHEN,
-]
-TIME = {adverb.german: adverb for adverb in TIMES}
+DAYS = [words.YESTERDAY, words.TODAY, words.TOMORROW, words.WHEN]
+TIME = {adverb.german: adverb for adverb in [*DAYS, *words.HABITS, *words.FREQUENCIES]}
 PLACED = {preposition.german: preposition for preposition in words.PREPOSITIONS}
 
 
@@ -93,47 +85,26 @@ GLAUBT, MÜDE = say(SIE, "glauben"), say(ER, "sein", how="müde")
 GOLDEN = [
     # --- a statement: tense, time, and what stands where
     (say(SIE, "suchen", ER), "sie=she sucht=looks/for ihn=him", "she looks for him"),
-    (say(DU, "lesen", "- buch+", time="oft"), "du liest oft bücher", "you often read books"),
-    (say(ER, "sehen", WIR, time="immer"), "er sieht uns immer", "he always sees us"),
     (say("die ärztin+", "kaufen", "das rot auto", time="morgen"),
      "die ärztinnen kaufen morgen das rote auto", "the doctors will buy the red car tomorrow"),
     (say(ICH, "finden", "der ball", perfect=True, time="gestern"),
      "ich=i habe=found gestern=yesterday den=the ball=ball gefunden=found",
      "i found the ball yesterday"),
-    (say(ICH, "kaufen", "ein hut", perfect=True, time="heute"),
-     "ich=i habe=have heute=today einen=a hut=hat gekauft=bought", "i have bought a hat today"),
-    (say(WIR, "kommen", perfect=True), "wir sind gekommen", "we have come"),
-    (say("mein kind", "möchten", "der tee"), "mein kind möchte den tee", "my child wants the tea"),
+    # --- separable verbs: pick up the child, but pick her up
     (say("der alt hund", "sehen", "der alt mann"),
      "der=the alte=old hund=dog sieht=sees den=the alten=old mann=man",
      "the old dog sees the old man"),
-    # --- separable verbs: pick up the child, but pick her up
-    (say(ER, "aufstehen", perfect=True), "er ist aufgestanden", "he has got up"),
-    (say("die frau", "ausschalten", "das radio", time="abends"),
-     "die frau schaltet abends das radio aus", "the woman turns off the radio in the evening"),
-    (say("die frau", "ausschalten", "das radio", modal="können"),
-     "die frau kann das radio ausschalten", "the woman can turn off the radio"),
-    (say(ER, "abholen", "das kind"), "er holt das kind ab", "he picks up the child"),
     (say("die frau", "abholen", ER, time="abends"),
      "die=the frau=woman holt=picks/up ihn=him abends=in/the/evening ab=picks/up",
      "the woman picks him up in the evening"),
+    # --- modals
     (no(ER, "abholen", WIR, modal="müssen"),
      "er=he muss=have/to uns=us nicht=does/not abholen=pick/up",
      "he does not have to pick us up"),
-    # --- modals
-    (say("der freund", "kommen", modal="müssen", time="heute"),
-     "der freund muss heute kommen", "the friend must come today"),
-    (say(SIE, "tanzen", modal="möchten"),
-     "sie=she möchte=wants/to tanzen=dance", "she wants to dance"),
-    (say(DU, "tanzen", modal="dürfen"), "du darfst tanzen", "you may dance"),
     # --- not, kein, and what becomes of modals
     (no(ER, "warten"), "er=he wartet=wait nicht=does/not", "he does not wait"),
-    (no(SIE, "lieben", "mein hund"), "sie liebt meinen hund nicht", "she does not love my dog"),
-    (no(WIR, "kaufen", "kein apfel"), "wir kaufen keinen apfel", "we do not buy an apple"),
     (no(ER, "kaufen", "kein ei+"),
      "er=he kauft=buy keine=does/not/any eier=eggs", "he does not buy any eggs"),
-    (no(WIR, "trinken", "kein kalt kaffee"),
-     "wir trinken keinen kalten kaffee", "we do not drink any cold coffee"),
     (no(ICH, "finden", "der ball", perfect=True, time="gestern"),
      "ich=i habe=did gestern=yesterday den=the ball=ball nicht=not gefunden=find",
      "i did not find the ball yesterday"),
@@ -141,52 +112,35 @@ GOLDEN = [
      "er hat den hut nicht gefunden", "he has not found the hat"),
     (no(ER, "kaufen", "kein alt auto", modal="dürfen"),
      "er=he darf=must kein=not/an altes=old auto=car kaufen=buy", "he must not buy an old car"),
-    (no(ER, "schlafen", modal="sollen"), "er soll nicht schlafen", "he should not sleep"),
+    # --- the time or the object first
     (no(ER, "schlafen", modal="können"),
      "er=he kann=cannot nicht=cannot schlafen=sleep", "he cannot sleep"),
-    (no(ER, "schlafen", modal="möchten"), "er möchte nicht schlafen", "he does not want to sleep"),
-    # --- the time or the object first
     (say(ER, "warten", time="morgen", first="time"),
      "morgen=tomorrow/will wartet=wait er=he", "tomorrow he will wait"),
     (say(DU, "essen", "mein keks", time="gestern", first="time", perfect=True),
      "gestern hast du meinen keks gegessen", "yesterday you ate my biscuit"),
-    (no(SIE, "warten", time="heute", first="time", modal="dürfen"),
-     "heute darf sie nicht warten", "today she must not wait"),
-    (say(SIE_ALLE, "lesen", "dein neu brief", first="object", time="manchmal"),
-     "deinen neuen brief lesen sie manchmal", "they sometimes read your new letter"),
     # --- where and how somebody is
-    (no(ICH, "sein", how="krank"), "ich bin nicht krank", "i am not ill"),
     (say("das neu hemd", "liegen", at=("in", "der garten")),
      "das=the neue=new hemd=shirt liegt=is im=in/the garten=garden",
      "the new shirt is in the garden"),
-    (no("sein brief+", "liegen", at=("auf", "der tisch")),
-     "seine briefe liegen nicht auf dem tisch", "his letters are not on the table"),
-    (say("die pizza", "liegen", at=("in", "die küche")),
-     "die pizza liegt in der küche", "the pizza is in the kitchen"),
     # --- questions
     (ask(DU, "suchen", "der tee"),
      "suchst=do/look/for du=you den=the tee=tea ?=?", "do you look for the tea ?"),
-    (ask(IHR, "finden", "die uhr", perfect=True),
-     "habt ihr die uhr gefunden ?", "have you found the clock ?"),
     (ask(ER, "kommen", time="morgen"), "kommt er morgen ?", "will he come tomorrow ?"),
     (ask(DU, "kommen", modal="möchten"),
      "möchtest=do/want/to du=you kommen=come ?=?", "do you want to come ?"),
     (ask(WHO, "aufmachen", "das fenster", time="immer"),
      "wer macht immer das fenster auf ?", "who always opens the window ?"),
-    (ask("die schwester", "anrufen", WHO, first="object"),
-     "wen ruft die schwester an ?", "who does the sister call ?"),
     (ask(DU, "aufmachen", WHAT, first="object"),
      "was=what machst=do/open du=you auf=do/open ?=?", "what do you open ?"),
     (ask(DU, "kommen", time="wann", first="time", perfect=True),
      "wann=when bist=did du=you gekommen=come ?=?", "when did you come ?"),
+    # --- dass and weil: all verbs at the end, the particle with its verb; two clauses told apart
     (ask(DU, "sein", how=WHERE, first="complement"),
      "wo=where bist=are du=you ?=?", "where are you ?"),
-    # --- dass and weil: all verbs at the end, the particle with its verb; two clauses told apart
     (both(GLAUBT, "dass", say(SIE, "anziehen", "ein hut")),
      "sie=she glaubt=believes ,= dass=that sie=she einen=a hut=hat anzieht=puts/on",
      "she believes that she puts on a hat"),
-    (both(say(WIR, "wissen"), "dass", no(ER, "ansehen", ICH, modal="dürfen")),
-     "wir wissen , dass er mich nicht ansehen darf", "we know that he must not look at me"),
     (both(no("die frau", "tanzen"), "weil", say("die frau", "sein", how="müde")),
      "die=the frau=woman tanzt=dance nicht=does/not ,= weil=because "
      "die=the frau=woman müde=tired ist=is",
@@ -242,9 +196,7 @@ CONJUGATIONS = """
     haben       habe        hast        hat         haben       habt        haben
     wissen      weiß        weißt       weiß        wissen      wisst       wissen
     können      kann        kannst      kann        können      könnt       können
-    müssen      muss        musst       muss        müssen      müsst       müssen
     dürfen      darf        darfst      darf        dürfen      dürft       dürfen
-    sollen      soll        sollst      soll        sollen      sollt       sollen
     möchten     möchte      möchtest    möchte      möchten     möchtet     möchten
     ansehen     sehe        siehst      sieht       sehen       seht        sehen
     finden      finde       findest     findet      finden      findet      finden
@@ -269,9 +221,8 @@ def test_english_endings():
     assert forms == ["am", "are", "is", "are", "are", "are"]
     assert [english.present("put on", *who) for who in persons].count("put on") == 5
     vowels = ["apple", "old", "egg", "ill", "umbrella"]
-    assert [english.indefinite(word) for word in [*vowels, "cat", "young"]] == ["an"] * 5 + [
-        "a"
-    ] * 2
+    assert {english.indefinite(word) for word in vowels} == {"an"}
+    assert {english.indefinite(word) for word in ("cat", "young")} == {"a"}
 
 
 # --- What is drawn ----------------------------------------------------------------------------
@@ -295,71 +246,22 @@ def drawn(count, **options):
 def sentences():
     """Sentences as they are drawn: the same one may come again."""
     dice = Dice(5)
-    return [dice.choice(CONSTRUCTIONS)(dice) for _ in range(30_000)]
+    return [dice.choice(CONSTRUCTIONS)(dice) for _ in range(12_000)]
 
 
-LOOKS = {
-    "statement": "[^?,]+",
-    "time first": "(gestern|heute|morgen|morgens|abends) [^?,]+",
-    "object first": "(den|einen|meinen|deinen|seinen) [^?,]+",
-    "description": "[^?,]+ (bin|bist|ist|seid|sind|liegt|liegen) [^?,]+",
-    "yes or no": "[^,]+ [?]",
-    "who or what": "(wer|wen|was) [^,]+ [?]",
-    "when": "wann [^,]+ [?]",
-    "where": "wo [^,]+ [?]",
-    "that": "[^,]+ , dass [^,?]+",
-    "because": "[^,]+ , weil [^,?]+",
-}
-
-
-def test_each_construction_has_its_look_and_a_sentence_one_translation_and_one_alignment():
+def test_each_construction_is_drawn_and_a_sentence_has_one_translation_and_one_alignment():
     """Of all words but the comma."""
     found, counts = {}, Counter()
     for sentence in sentences():
         pair = as_pair(sentence)
         assert found.setdefault(pair.german, pair)[1:3] == pair[1:3]
-        assert re.fullmatch(LOOKS[pair.construction], pair.german)
         aligned = [set(side) for side in zip(*pair.alignment, strict=True)]
         assert aligned[0] == {i for i, word in enumerate(pair.german.split()) if word != ","}
         assert aligned[1] == set(range(len(pair.english.split())))
         counts[pair.construction] += 1
-    assert len(found) < 28_000  # so many came again
-    assert counts.keys() == LOOKS.keys()
-    assert min(counts.values()) > 500
-
-
-def test_what_is_drawn_makes_sense():
-    dice = Dice(3)
-    for _ in range(10_000):
-        said = action(dice)
-        who, what, verb = said.subject, said.object, said.verb
-        assert (what is not None) == bool(verb.kinds)
-        if what and what.is_pronoun:  # nobody sees himself
-            assert "person" in verb.kinds
-            assert what.head.german_object != "-"
-            assert (who.agreement[0], what.agreement[0]) not in {(1, 1), (2, 2)}
-        elif what:
-            assert what.head.kind in verb.kinds
-            assert (what.determiner == "kein") <= said.negated
-        for noun in filter(None, (who, what)):
-            owned = noun.determiner in ("mein", "dein", "sein")
-            assert noun.is_pronoun or not (owned and noun.head.english in ("man", "woman"))
-        if not who.is_pronoun and who.head.kind != "person":
-            assert verb.infinitive in words.BY_ANIMALS
-        if verb.infinitive in words.FEELINGS:
-            assert (said.modal, said.perfect, said.time) == (None, False, None)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("der mann", ER), ("die ärztin", SIE), ("die frau+", SIE_ALLE), ("- kind+", SIE_ALLE),
-        (DU, DU), ("das kind", None), ("der hund", None), ("die katze", None),
-    ],
-)  # fmt: skip
-def test_the_pronoun_for_a_noun(said, expected):
-    found = pronoun_for(nominal(said, "subject"))
-    assert (found and found.head) == expected
+    assert len(found) < 11_900  # so many came again
+    assert len(counts) == len(set(CONSTRUCTIONS))
+    assert min(counts.values()) > 200
 
 
 def test_there_are_more_than_a_million_training_pairs():
@@ -435,13 +337,12 @@ def test_about_one_combination_in_eight_is_held_out():
 
 
 def test_held_out_sentences_are_new_in_their_combinations_and_not_in_their_words():
-    learnt, new = drawn(40_000, seed=0), drawn(2000, seed=1, held_out=True)
+    learnt, new = drawn(20_000, seed=0), drawn(1000, seed=1, held_out=True)
     combined = set().union(*(some for _, some in learnt))
     assert not any(is_held_out(*combination) for combination in combined)
     assert all(some - combined for _, some in new)
     for side in ("german", "english"):
         counts = Counter(word for pair, _ in learnt for word in getattr(pair, side).split())
-        assert min(counts.values()) >= 5
         assert all(counts.keys() >= set(getattr(pair, side).split()) for pair, _ in new)
 
     def gaps(pair):

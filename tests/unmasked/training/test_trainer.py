@@ -42,28 +42,17 @@ def furthest(a, b):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps": 0}, "steps: expected a whole number of at least 1, got 0"),
         ({"steps": 10**9 + 1}, "steps: expected at most 1,000,000,000, got"),
-        ({"tokens": 1.5}, "tokens: expected a whole number of at least 1, got 1.5"),
-        ({"accumulate": 0}, "accumulate: expected a whole number of at least 1, got 0"),
         ({"accumulate": 10**5 + 1}, "accumulate: expected at most 100,000, got 100001"),
         ({"warmup": 0}, "warmup: expected a whole number of at least 1, got 0"),
-        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
-        ({"seed": 2**32}, "seed: expected at most 4,294,967,295, got 4294967296"),
         ({"schedule": "cosine"}, "schedule: expected 'trapezoid' or 'paper', got 'cosine'"),
-        ({"optimizer": "sgd"}, "optimizer: expected 'adamw' or 'adam', got 'sgd'"),
         ({"precision": "float16"}, "precision: expected 'float32' or 'bfloat16', got 'float16'"),
         ({"packed": 1}, "packed: expected True or False, got 1"),
-        ({"compile": "yes"}, "compile: expected True or False, got 'yes'"),
         ({"beta2": 1.0}, "beta2: expected a probability"),
-        ({"weight_decay": -0.1}, "weight_decay: expected a probability"),
-        ({"smoothing": None}, "smoothing: expected a probability"),
         ({"cooldown": 1.1}, "cooldown: expected a number from 0 to 1, got 1.1"),
-        ({"both_ways": -0.1}, "both_ways: expected a number from 0 to 1, got -0.1"),
         ({"rate": math.nan}, "rate: expected a number from 0 to 1, got nan"),
         ({"rate": None}, "rate: expected a number for the trapezoid, got None"),
         ({"clip": 0.0}, "clip: expected a number from 1e-09 to 1e.09, got 0.0"),
-        ({"average": 1.0}, "average: expected a probability"),
     ],
 )
 def test_a_recipe_that_cannot_work_is_refused(changes, message):
@@ -75,8 +64,6 @@ def test_a_recipe_that_cannot_work_is_refused(changes, message):
     ("arguments", "message"),
     [
         ({"model": None}, "model: expected a Transformer, got NoneType"),
-        ({"corpus": []}, "corpus: expected a Corpus, got list"),
-        ({"recipe": {}}, "recipe: expected a Recipe, got dict"),
         ({"every": 0}, "every: expected a whole number of at least 1"),
         ({"checkpoint_every": 0}, "checkpoint_every: expected a whole number of at least 1"),
     ],
@@ -119,25 +106,6 @@ def updated(recipe, model=None, step=4, corpus=None):
     return tensors_of(model), *measured.tolist()
 
 
-def gradient(model, recipe, some=slice(12)):
-    source, target = small_corpus().batch(small_corpus().pairs[some])
-    loss = translation_loss(model, source, target, smoothing=recipe.smoothing)
-    loss.backward()
-    return loss.item(), {name: x.grad for name, x in model.named_parameters()}
-
-
-def test_the_first_update_by_hand():
-    """Adam's first step, whatever the gradient's size: the rate, against its sign."""
-    recipe = Recipe(optimizer="adam", clip=None, schedule="paper", rate=None, warmup=100)
-    model = exact()
-    before, (loss, gradients) = copies(model), gradient(model, recipe)
-    rate = rate_at(4, recipe, 8)
-    after, measured, _ = updated(recipe)
-    for name, g in gradients.items():
-        assert difference(after[name], before[name] - rate * g / (g.abs() + 1e-9)) < 1e-12
-    assert measured == pytest.approx(loss, abs=1e-12)
-
-
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
 @pytest.mark.parametrize("clip", [None, 0.1])
 def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, clip):
@@ -156,11 +124,14 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, c
         for group in theirs.param_groups:
             group["lr"] = rate_at(step, recipe, 8)
         theirs.zero_grad()
-        gradient(expected, recipe, some)
+        batch = small_corpus().batch(small_corpus().pairs[some])
+        loss = translation_loss(expected, *batch, smoothing=recipe.smoothing)
+        loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(expected.parameters(), clip or math.inf)
         theirs.step()
         assert norm > 0.1
-        assert ours.update(step, small_corpus().pairs[some])[1] == pytest.approx(norm.item())
+        measured = ours.update(step, small_corpus().pairs[some]).tolist()
+        assert measured == pytest.approx([loss.item(), norm.item()])
     assert furthest(tensors_of(expected), tensors_of(model)) < 1e-10
 
 
@@ -188,34 +159,17 @@ def test_at_first_every_second_update_translates_back(step, back):
     assert same_tensors(mixed, expected)
 
 
-HERE, THERE = Words.of(["a b c"]), Words.of(["d e f"])  # of equal size
-TOKENS = [[5, 4, EOS]], [[BOS, 3, EOS]]
-
-
-def pairs(target):
-    return [(text, " ".join(target.words[3:])) for text in ("a b", "b c a")]
-
-
-@pytest.mark.parametrize(
-    ("corpus", "accepted"),
-    [
-        (Corpus.of(HERE, HERE, pairs(HERE)), True),
-        (Corpus.of(HERE, Words(list(HERE.words)), pairs(HERE)), True),
-        (Corpus.of(HERE, THERE, pairs(THERE)), False),
-        (StreamedCorpus(lambda: pairs(HERE), HERE, HERE), True),
-        (StreamedCorpus(lambda: pairs(THERE), HERE, THERE), False),
-        (Corpus(*TOKENS, joint=True), True),
-        (Corpus(*TOKENS), False),
-    ],
-)
-def test_both_ways_need_one_vocabulary_by_object_or_by_its_words(corpus, accepted):
+def test_both_ways_need_one_vocabulary_by_object_or_by_its_words():
     """Two vocabularies of equal size are two: a token of one means something else in the other."""
-    recipe, model = Recipe(steps=2, tokens=60, both_ways=1.0), small()
-    if accepted:
-        assert quiet(model, recipe, corpus)["step"] == [1, 2]
-        return
-    with pytest.raises(ValueError, match=r"^both_ways: expected 0 for two vocabularies, got 1.0"):
-        quiet(model, recipe, corpus)
+    recipe, words, others = Recipe(steps=2, both_ways=1.0), Words.of(["a b c"]), Words.of(["d e f"])
+    pairs, tokens = [("a b", "d e"), ("b c a", "d")], ([[5, 4, EOS]], [[BOS, 3, EOS]])
+    same = Corpus.of(words, Words(list(words.words)), [(text, text) for text, _ in pairs])
+    for corpus in (same, Corpus(*tokens, joint=True)):
+        assert quiet(small(), recipe, corpus)["step"] == [1, 2]
+    streamed = StreamedCorpus(lambda: pairs, words, others)
+    for corpus in (Corpus.of(words, others, pairs), streamed, Corpus(*tokens)):
+        with pytest.raises(ValueError, match=r"^both_ways: expected 0 for two vocab.*, got 1.0"):
+            quiet(small(), recipe, corpus)
 
 
 def test_what_an_earlier_gradient_left_changes_nothing():
@@ -305,13 +259,6 @@ def test_measuring_changes_nothing(average):
     assert history["exact"] == [1.0] * 13
 
 
-def test_it_trains_with_dropout_whatever_the_mode_was():
-    model, other = small(0.5).train(), small(0.5).eval()
-    quiet(model, NO_AVERAGE)
-    quiet(other, NO_AVERAGE, watch=lambda step, model: None)  # sees it in evaluation mode
-    assert same_tensors(tensors_of(model), tensors_of(other))
-
-
 def test_a_row_is_the_mean_of_the_steps_since_the_last():
     single = quiet(small(), every=1)
     rows = quiet(small(), every=5)
@@ -333,6 +280,12 @@ def test_watch_sees_a_model_for_use_before_the_first_step_and_after_every_so_man
     history = quiet(model, replace(RECIPE, average=average), every=4, watch=watch)
     assert seen == [(step, average is None, False, False) for step in (0, 4, 8, 12)]
     assert history["step"] == [4, 8, 12]
+
+
+@pytest.mark.parametrize("name", ["loss", "step", "seconds"])
+def test_what_is_watched_cannot_take_the_name_of_what_training_measures(name):
+    with pytest.raises(ValueError, match=rf"watch.*: expected .*got .*{name}"):
+        quiet(small(), watch=lambda *_: {name: 7.0})
 
 
 def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand(monkeypatch):
