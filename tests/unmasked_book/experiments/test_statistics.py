@@ -69,13 +69,13 @@ def test_a_row_is_named_by_what_only_it_has():
 
 
 def test_intervals_are_drawn_as_they_are_said_and_nothing_below_the_floor():
-    runs, labels = [[1.0, 2.0, 3.0], [0.0, 0.1, 0.2]], {"xlabel": "pairs", "ylabel": "nats"}
+    runs, labels = [[2.0, 3.0, 4.0], [0.0, 0.1, 0.2]], {"xlabel": "pairs", "ylabel": "nats"}
     picture = intervals({"left": {"a": runs}}, [5, 5000], log_y=True, floor=0.01, **labels)
     [[[bars, caps, _]]] = [axis.containers for axis in picture.figure.axes]
-    assert bars.get_ydata().tolist() == [2.0, 0.1]
+    assert bars.get_ydata().tolist() == pytest.approx([3.0, 0.1])
     assert [cap.get_ydata()[0] for cap in caps] == pytest.approx(interval(runs[0])[1:])
     assert caps[0].get_ydata()[1] == pytest.approx(0.01)
-    assert "left, a: 2 (-0.484 to 4.48) at 5, 0.1 (-0.148 to 0.348) at 5000" in picture.words
+    assert "left, a: 3 (0.516 to 5.48) at 5, 0.1 (-0.148 to 0.348) at 5000" in picture.words
     with pytest.raises(ValueError, match="a: expected 1 lists, got 2"):
         intervals({"": {"a": runs}}, [5], **labels)
 

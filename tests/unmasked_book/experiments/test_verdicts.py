@@ -55,7 +55,7 @@ def test_verdict_copying(right, word):
 )  # fmt: skip
 def test_verdict_small_data(gains, word):
     """The LSTM with the lower validation loss is the one that is compared."""
-    cases, better = [(s, n) for n in (10, 99) for s in (SHORT, LONG)], small_data.LSTMS[-1]
+    cases, better = [(s, n) for n in (10, 99) for s in (SHORT, LONG)], [*small_data.LSTMS][-1]
     rows = []
     for (sentences, pairs), gain in zip(cases, gains, strict=True):
         for model in small_data.MODELS:
