@@ -15,14 +15,9 @@ def links(caption):
     return [(german[i], english[j]) for i, j in sorted(caption.alignment)]
 
 
-def test_there_are_eighty_different_pairs_from_short_to_long_a_dozen_of_them_harder():
+def test_there_are_eighty_different_pairs():
     assert len({caption.german for caption in CAPTIONS}) == len(CAPTIONS) == 80
     assert len({caption.english for caption in CAPTIONS}) == 80
-    for part in (CAPTIONS[:67], CAPTIONS[67:]):
-        lengths = [len(caption_words(caption.german)) for caption in part]
-        assert lengths == sorted(lengths)
-    lengths = [len(side) for caption in CAPTIONS for side in sides(caption)]
-    assert (min(lengths), max(lengths)) == (5, 24)
 
 
 def test_words_are_what_stands_between_blanks_and_punctuation_by_itself():
@@ -52,9 +47,8 @@ def test_most_words_are_linked_and_the_full_stops():
 
 @pytest.mark.parametrize(
     ("german", "english"),
-    [("während", "while"), ("schläft", "is sleeping"), ("verkauft", "is selling sells"),
-     ("im", "in on the a"), ("eine", "a an"), ("ihrer", "her their"), ("mädchen", "girl girls")],
-)  # fmt: skip
+    [("schläft", "is sleeping"), ("im", "in on the a"), ("mädchen", "girl girls")],
+)
 def test_a_frequent_word_is_linked_with_its_translations_and_nothing_else(german, english):
     linked = {b.lower() for caption in CAPTIONS for a, b in links(caption) if a.lower() == german}
     assert linked == set(english.split())

@@ -8,8 +8,13 @@ from unmasked_book.experiments.steps import CASES, STEPS, Case
 
 WRITTEN = ("given", "unaided", "unaided, wider", "unaided, one by one")
 HEALTHY = {
-    "faults": [], "start": 3.9, "by heart": 0.01, "new words": 0.1, "own source": 0.1,
-    "another source": 6.0, "beside a plain loop": 1e-7,
+    "faults": [],
+    "start": 3.9,
+    "by heart": 0.01,
+    "new words": 0.1,
+    "own source": 0.1,
+    "another source": 6.0,
+    "beside a plain loop": 1e-7,
     **dict.fromkeys(WRITTEN, 0.9),
 }
 
