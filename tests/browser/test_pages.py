@@ -34,7 +34,7 @@ def shared(browser: Browser, site: str) -> Iterator[Visit]:
 @pytest.mark.parametrize("name", [*pages(), "search", "genindex"])
 def test_the_page_opens_and_fits_on_screens_and_on_paper(shared: Visit, name: str):
     shared.page.set_viewport_size(SIZES["wide"])
-    page = shared.open(name, until="networkidle")
+    page = shared.open(name)
     assert page.locator("h1:visible").count() == 1
     assert name not in ARTICLES or page.evaluate(BYTES) < FIRST_VISIT
     assert faults_of_access(page, without=["color-contrast"]) == []
