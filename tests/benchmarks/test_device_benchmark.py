@@ -86,27 +86,6 @@ def test_what_does_not_fit_is_left_out_and_said(monkeypatch):
     assert (found["seconds"][1], found["mebibytes"][1]) == (None, None)
 
 
-def test_on_a_gpu_its_own_memory_is_read(monkeypatch):
-    """As far as a machine without one can tell: what is asked of CUDA, and in which order."""
-    monkeypatch.setitem(SIZES, "cuda", TINY)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    asked = []
-    for name, value in (
-        ("empty_cache", None), ("reset_peak_memory_stats", None),
-        ("memory_allocated", 5 * 2**20), ("max_memory_allocated", 12 * 2**20),
-    ):  # fmt: skip
-        answer = lambda name=name, value=value: asked.append(name) or value  # noqa: E731
-        monkeypatch.setattr(torch.cuda, name, answer)
-    monkeypatch.setattr(torch.accelerator, "synchronize", lambda _: asked.append("wait"))
-    monkeypatch.setattr(devices, "training_step", lambda *_: lambda: asked.append("step"))
-    bench = devices.Bench(devices.arguments(["--device", "cuda"]))
-    assert bench.memory([2], Kind("TF32")) == 7.0
-    assert asked == [
-        "empty_cache", "reset_peak_memory_stats", "memory_allocated", "step", "step", "wait",
-        "max_memory_allocated",
-    ]  # fmt: skip
-
-
 def test_explicit_attention_is_the_same():
     bench, found = devices.Bench(devices.arguments([])), []
     for kind in (Kind(), Kind(explicit=True)):

@@ -1,14 +1,12 @@
 """Links between pages and files exist, and what is named elsewhere has its place in the book."""
 
 import re
-import runpy
 
 import pytest
 
 from helpers.pages import BOOK, ROOT, pages, prose, repository
 from unmasked_book.diagram import SITE, architecture
 
-find = runpy.run_path(str(BOOK / "_ext/named.py"))["find"]
 NAMES = [page.removeprefix("book/") for page in pages()]
 SLUG = repository().removeprefix("https://github.com/")
 RAW = f"https://raw.githubusercontent.com/{SLUG}/main"
@@ -50,14 +48,6 @@ def test_readme_links_exist_and_lead_there_from_anywhere():
 
 
 # --- Names ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["paper", "documents"])
-def test_names_of_code_and_of_tests_lead_to_the_lines_that_define_them(name):
-    for kind, each in re.findall(r"\{(source|test)\}`([^`]+)`", prose(name)):
-        path, line = find(ROOT, kind, each)
-        text = (ROOT / path).read_text(encoding="utf-8").splitlines()[line - 1]
-        assert re.match(rf"\s*(def |class )?{each.split('.')[-1]}\b", text)
 
 
 def test_every_block_of_the_architecture_leads_to_a_chapter():

@@ -83,12 +83,11 @@ def box(loaded: Visit) -> Locator:
 
 
 def test_the_translation_follows_the_text(box: Locator):
-    for text in (CAT, "Zwei Männer spielen.", "ein hund", "Ein Mädchen lächelt in die Kamera."):
-        typed(box, text)
-        says(box, translated(text))
+    typed(box, "ein hund")
+    says(box, translated("ein hund"))
     typed(box, "")
     says(box, "…")
-    for text in (CAT, "Ein Hund", CAT):  # whoever types fast gets the last one
+    for text in ("Zwei Männer spielen.", "Ein Hund", CAT):  # whoever types fast gets the last one
         typed(box, text)
     says(box, CHASES)
 

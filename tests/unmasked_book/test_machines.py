@@ -205,18 +205,12 @@ def drawn(picture):
 
 
 def test_products_stand_under_their_roof():
-    n = np.array([6, 600])
-    found = {
-        "float32": {"sizes": [6, 600], "seconds": list(2 * n**3 / [1e9, 4e10])},
-        "bfloat16": {"sizes": [6], "seconds": [2 * 6**3 / 2e9]},
-    }
+    found = {"float32": {"sizes": [6, 600], "seconds": [2 * 6**3 / 1e9, 2 * 600**3 / 4e10]}}
     picture = machines.roofline(found, 1e9, MACHINE, {"a vector": (0.5, 3e8)})
-    roof, points, _, half_points, other = drawn(picture)
+    roof, points, other = drawn(picture)
     assert np.allclose(points, [[1, 1], [100, 40]])  # n / 6 operations a byte; 10⁹ a second
-    assert np.allclose(half_points, [[2, 2]])  # half the bytes
     assert np.allclose(other, [[0.5, 0.3]])
     assert np.allclose(roof[:, 1], np.minimum(roof[:, 0], 40))
-    assert "float32 goes from 1 at n = 6 to 40 at n = 600, at most 40;" in picture.words
 
 
 def test_a_power_is_fitted_to_the_last_points_and_a_place_is_marked():

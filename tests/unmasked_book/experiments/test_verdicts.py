@@ -2,7 +2,6 @@
 
 import pytest
 
-from unmasked_book import recorded
 from unmasked_book.experiments import (
     beyond,
     by_length,
@@ -141,9 +140,5 @@ def test_verdict_squared(times, memory, word):
 def test_a_judgement_says_its_reason_and_its_machine():
     found = verdicts.judged("beyond")
     assert str(found).startswith("CONFIRMED WITH A CONDITION: ")
-    assert str(found).endswith(recorded("claim-beyond")["machine"]["date"])
+    assert len(list(verdicts.comparisons())) < 50  # chances of one in a thousand each
     assert found._repr_markdown_().startswith("**Confirmed with a condition:** ")
-
-
-def test_so_many_chances_of_one_in_a_thousand_are_less_than_one_in_twenty():
-    assert 20 < len(list(verdicts.comparisons())) < 50

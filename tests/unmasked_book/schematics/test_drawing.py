@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from helpers.drawings import corners, numbers, shapes
+from helpers.drawings import numbers, shapes
 from unmasked_book.schematics.attention import (
     five_steps,
     query_key_value,
@@ -112,12 +112,3 @@ def test_a_shape_is_what_was_asked_for(name, given, options, expected):
     getattr(drawing, name)(*given, **options)
     [shape] = ElementTree.fromstring(drawing.svg())
     assert {key: shape.get(key) for key in expected} == expected
-
-
-def test_the_head_of_an_arrow_points_where_it_ends():
-    drawing = Drawing("words", 200, 100)
-    drawing.arrow((0, 0), (0, 50), BLUE)
-    tip, *wings = corners(shapes(drawing, "polygon")[0])
-    assert tip == (0, 50)
-    assert all(y == pytest.approx(42.7, abs=0.1) for _, y in wings)
-    assert sum(x for x, _ in wings) == pytest.approx(0)

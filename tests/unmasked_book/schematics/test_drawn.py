@@ -11,19 +11,17 @@ from unmasked.feed_forward import FeedForward
 from unmasked.positions import sinusoids
 from unmasked_book.schematics.attention import (
     five_steps,
-    query_key_value,
     saturation,
     split_and_merge,
 )
 from unmasked_book.schematics.decoder import growing_cache, teacher_forcing
-from unmasked_book.schematics.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, YELLOW
+from unmasked_book.schematics.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE
 from unmasked_book.schematics.journey import journey
 from unmasked_book.schematics.layers import (
     BASIS,
     CORNERS,
     bent_plane,
     layer_norm,
-    residual_stream,
 )
 from unmasked_book.schematics.positions import RADIUS, clock_hands
 
@@ -67,14 +65,6 @@ def test_the_numbers_are_those_of_attention_by_hand():
             lines(drawing, stroke=colour), vectors.tolist(), strict=True
         ):
             assert math.atan2(y - to_y, to_x - x) == pytest.approx(math.atan2(b, a), abs=0.02)
-
-
-def test_every_token_has_a_key_and_a_value_and_the_chosen_one_a_query():
-    tokens = ["ich", "gern", "ein", "bier"]
-    said = texts(query_key_value(tokens, "ein"))
-    # Each stands at its x, key, value, score and weight:
-    assert [said.count(token) for token in tokens] == [5, 5, 6, 5]
-    assert [said.count(f"W{index}") for index in "QKV"] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("d_model", "n_heads"), [(12, 3), (4, 1)])
@@ -151,16 +141,6 @@ def test_a_journey_shows_what_it_is_given():
 
 
 # --- Layers -----------------------------------------------------------------------------------
-
-
-def test_two_norms_interrupt_the_stream_of_post_norm_and_the_last_one_that_of_pre_norm():
-    stream = lines(residual_stream(), stroke_width="6")  # pieces of two thick lines
-    assert sorted(line[0][0] > 330 for line in stream) == [False] * 3 + [True] * 2
-    middles = [
-        numbers(norm, "x")[0] + 42 for norm in shapes(residual_stream(), "rect", fill=YELLOW)
-    ]
-    on_the_line = [x in {line[0][0] for line in stream} for x in middles]
-    assert on_the_line == [True, True, True, False, False]
 
 
 def test_the_arrows_are_what_layer_norm_computes():
