@@ -95,26 +95,20 @@ def test_the_translation_follows_the_text(box: Locator):
 def test_a_token_that_is_hidden_vanishes_from_the_translation(box: Locator):
     black = chips(box).nth(1)
     assert black.inner_text() == "schwarze"
-    for pressed, text in (("true", "a cat sleeps in a chair."), ("false", FIRST)):
+    for text in ("a cat sleeps in a chair.", FIRST):
         black.click()
         says(box, text)
-        expect(black).to_have_attribute("aria-pressed", pressed)
 
 
 def test_without_positions_the_order_of_the_source_does_not_matter(box: Locator):
     typed(box, CAT)
     switch(box, "of the source")
     says(box, CHASES, CHASED)
-    in_order = chips(box).all_inner_texts()
-    orders, whole = [in_order], set()
     for _ in range(3):
+        order = chips(box).all_inner_texts()
         press(box, "Shuffle the source")
-        expect(chips(box)).not_to_have_text(orders[-1])
-        orders.append(chips(box).all_inner_texts())
-        whole.add(answers(box).nth(0).inner_text())
+        expect(chips(box)).not_to_have_text(order)
         assert answers(box).nth(1).inner_text() == CHASED
-    assert all(order[-1] == "<eos>" and sorted(order) == sorted(in_order) for order in orders)
-    assert len(whole) > 1  # with positions it does
     press(box, "Back in order")
     says(box, CHASES, CHASED)
 
@@ -291,26 +285,16 @@ def test_models_that_come_late_or_not_at_all(visit: Visit):
     visit.faults.clear()
 
 
-@pytest.fixture
-def plain(browser: Browser) -> Iterator[Page]:
-    """A page that nobody serves, and whatever went wrong on it."""
+def test_it_works_from_a_file_and_in_the_sandboxed_output_of_a_notebook(browser: Browser):
     with visiting(browser, "file:") as visit:
-        yield visit.page
-
-
-def test_it_works_from_a_file(plain: Page):
-    plain.goto((HTML / "book/live.html").as_uri())
-    box = load(plain)
-    typed(box, CAT)
-    says(box, CHASES)
-
-
-def test_it_works_in_the_sandboxed_output_of_a_notebook(plain: Page):
-    plain.set_content('<iframe sandbox="allow-scripts" width="800" height="600"></iframe>')
-    html = live("de-en")._repr_html_()
-    plain.locator("iframe").evaluate("(frame, html) => { frame.srcdoc = html; }", html)
-    box = plain.frame_locator("iframe").locator(".unmasked-live").first
-    expect(answers(box).first).to_be_visible(timeout=30_000)
-    typed(box, CAT)
-    says(box, CHASES)
-    assert box.get_by_role("radio", name="German → English").count() == 0  # it brings one model
+        visit.page.goto((HTML / "book/live.html").as_uri())
+        box = load(visit.page)
+        typed(box, CAT)
+        says(box, CHASES)
+        visit.page.set_content('<iframe sandbox="allow-scripts" width="800"></iframe>')
+        show = "(frame, html) => { frame.srcdoc = html; }"
+        visit.page.locator("iframe").evaluate(show, live("de-en")._repr_html_())
+        box = visit.page.frame_locator("iframe").locator(".unmasked-live").first
+        expect(answers(box).first).to_be_visible(timeout=30_000)
+        typed(box, CAT)
+        says(box, CHASES)

@@ -19,7 +19,6 @@ from unmasked_book.heads import (
     between_pieces,
     head_atlas,
     head_roles,
-    strongest,
     word_of_each,
 )
 
@@ -37,13 +36,6 @@ def test_the_phrasebooks_alignments_are_found():
     right = sum(len(links & pair.alignment) for links, pair in zip(found, drawn, strict=True))
     assert right / sum(map(len, found)) > 0.93
     assert right / sum(len(pair.alignment) for pair in drawn) > 0.75
-
-
-def test_only_what_both_directions_agree_on_is_kept():
-    """A word made of two has one of them for its own; the other is left alone."""
-    source, target = [[1, 2], [1], [2, 1]], [[10], [10], [10]]
-    assert strongest(target, source)[0] == [0, 0]
-    assert align(source, target)[0] == {(0, 0)}
 
 
 @given(st.lists(st.tuples(*[st.lists(st.integers(3, 9), min_size=1, max_size=5)] * 2), min_size=1))

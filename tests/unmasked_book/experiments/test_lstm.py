@@ -72,16 +72,11 @@ def test_open_forget_gates_keep_the_memory():
         assert difference(kept, expected) < 1e-6
 
 
-@pytest.mark.parametrize("feeds", [False, True])
-def test_places_are_the_sinusoids_of_the_transformer(feeds):
-    plain, placed = (small(feeds=feeds, places=places) for places in (False, True))
-    placed.load_state_dict(plain.state_dict())
-    words = torch.zeros(2, 5, plain.source_embedding.embedding_dim).double()
-    table = sinusoids(0, 5, words.shape[-1])
-    assert difference(placed.placed(words), table.expand(2, -1, -1)) < 1e-12
+def test_places_are_the_sinusoids_of_the_transformer():
+    plain, placed = (small(places=places) for places in (False, True))
+    words = torch.zeros(2, 5, 8).double()
+    assert difference(placed.placed(words), sinusoids(0, 5, 8).expand(2, -1, -1)) < 1e-12
     assert torch.equal(plain.placed(words), words)
-    source, target = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 6]])
-    assert difference(plain(source, target), placed(source, target)) > 1e-3
 
 
 @pytest.mark.parametrize("attends", [True, False])

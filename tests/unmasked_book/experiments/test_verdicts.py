@@ -119,7 +119,8 @@ def test_verdict_beyond(shares, rival, word):
 @pytest.mark.parametrize(
     ("post", "pre", "word"),  # gains with clipping and without
     [((0.4, 0.4), (0.0, 0.01), YES), ((0.4, 0.0), (0.0, 0.0), PARTLY),
-     ((0.4, 0.4), (0.0, 0.4), PARTLY), ((0.0, 0.4), (0.0, 0.0), NO)],
+     ((0.4, 0.4), (0.0, 0.4), PARTLY), ((0.4, 0.4), (0.0, -0.4), PARTLY),
+     ((0.0, 0.4), (0.0, 0.0), NO)],
 )  # fmt: skip
 def test_verdict_warm_up(post, pre, word):
     rows = [made(0.2 + gain * (warmup > 1), norm=norm, warmup=warmup, clip=clip)

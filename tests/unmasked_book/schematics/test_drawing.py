@@ -14,7 +14,7 @@ from unmasked_book.schematics.attention import (
     split_and_merge,
 )
 from unmasked_book.schematics.decoder import growing_cache, teacher_forcing
-from unmasked_book.schematics.drawing import BLUE, GREY, Drawing
+from unmasked_book.schematics.drawing import Drawing
 from unmasked_book.schematics.journey import journey
 from unmasked_book.schematics.layers import bent_plane, layer_norm, residual_stream
 from unmasked_book.schematics.positions import clock_hands
@@ -94,21 +94,3 @@ def test_it_shows_itself_with_its_words_escaped():
     assert shown.get("aria-label") == 'a "quoted" <word>'
     assert shown.get("tabindex") == "0"  # it scrolls on a phone, so a keyboard must reach it
     assert shown[1].get("viewBox") == "0 0 160 100"
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "options", "expected"),
-    [
-        ("text", (1.234567, 5, "<b> &", "small", BLUE), {}, {"class": "small", "x": "1.235"}),
-        ("box", (10, 20, 60, 30), {"dashed": True}, {"x": "10", "width": "60", "stroke": GREY}),
-        ("line", ([(0, 0), (10, 20)],), {"dashed": True}, {"points": "0,0 10,20"}),
-        ("circle", (10, 20, 5, BLUE), {}, {"r": "5", "fill": BLUE}),
-        ("cell", (10, 20, 9, 1 / 3), {}, {"fill-opacity": "0.33", "width": "9", "height": "9"}),
-        ("bar", (10, 20, 52.04, 14, BLUE), {}, {"width": "52.04", "height": "14"}),
-    ],
-)
-def test_a_shape_is_what_was_asked_for(name, given, options, expected):
-    drawing = Drawing("words", 200, 100)
-    getattr(drawing, name)(*given, **options)
-    [shape] = ElementTree.fromstring(drawing.svg())
-    assert {key: shape.get(key) for key in expected} == expected
