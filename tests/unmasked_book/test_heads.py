@@ -38,6 +38,10 @@ def test_the_phrasebooks_alignments_are_found():
     assert right / sum(len(pair.alignment) for pair in drawn) > 0.75
 
 
+def test_of_equal_words_the_one_at_the_same_place_is_taken():
+    assert align([[1, 1, 1]], [[5, 5, 5]]) == [{(0, 0), (1, 1), (2, 2)}]
+
+
 @given(st.lists(st.tuples(*[st.lists(st.integers(3, 9), min_size=1, max_size=5)] * 2), min_size=1))
 def test_each_word_has_one_link_at_most_and_each_link_two_words(drawn):
     source, target = ([list(pair[side]) for pair in drawn] for side in (0, 1))

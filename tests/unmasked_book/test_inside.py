@@ -78,6 +78,11 @@ def test_a_correction_turns_the_stream_from_before_it_to_after_it(translator, pa
     one = torch.zeros_like(read.source, dtype=torch.bool)
     one[0, 0] = True
     assert angle(before, before + added, one) == pytest.approx(expected, abs=0.01)
+    embedding, first, *_ = corrections(translator, pairs, "encoder")
+    real = read.source != 0
+    assert embedding.turned == 0.0
+    assert first.turned == pytest.approx(angle(before, before + added, real), abs=0.01)
+    assert first.added == pytest.approx(added[real].norm(dim=-1).mean().item(), rel=1e-4)
 
 
 def test_the_streams_picture_says_its_numbers(translator, pairs):
