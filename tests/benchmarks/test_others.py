@@ -84,14 +84,6 @@ def a_single_seed(monkeypatch):
     monkeypatch.setattr(command, "SEEDS", 1)
 
 
-@pytest.fixture
-def once(monkeypatch):
-    """A row without what planted faults and enlarged weights say."""
-    monkeypatch.setattr(command, "SEEDS", 1)
-    monkeypatch.setattr(command, "planted", lambda *_: {})
-    monkeypatch.setattr(command, "with_enlarged_weights", lambda _: {})
-
-
 def plainly(model, source, target):
     return model(source, target)
 
@@ -118,8 +110,10 @@ def test_what_is_planted_is_found_with_every_seed():
     assert command.planted(other_of(plainly), ["padding"]) == {"padding": command.SEEDS}
 
 
-@pytest.mark.usefixtures("once")
-def test_a_faulty_step_is_compared_with_one_call():
+@pytest.mark.usefixtures("a_single_seed")
+def test_a_faulty_step_is_compared_with_one_call(monkeypatch):
+    monkeypatch.setattr(command, "with_enlarged_weights", lambda _: {})
+
     def step(model, source, target):
         return torch.cat([model(source, word) for word in target.split(1, dim=1)], dim=1)
 

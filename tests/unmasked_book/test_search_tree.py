@@ -15,7 +15,7 @@ def written(row):
     return [token for token in row.tolist() if token]
 
 
-@pytest.mark.parametrize(("width", "alpha"), [(1, 0.0), (4, 0.6)])
+@pytest.mark.parametrize(("width", "alpha"), [(1, 0.0), (2, 0.6), (4, 0.0), (4, 2.0)])
 def test_its_best_sentence_and_score_are_those_of_the_search(width, alpha):
     torch.manual_seed(0)
     for source in ragged([1, 3, 6, 7], 12):

@@ -67,10 +67,6 @@ def test_words_and_html_are_the_same_each_time_and_a_notebook_shows_the_figure_f
     assert shown[1] == ({"text/html": first.html(), "text/plain": first.words}, True)
 
 
-def test_a_sentence_that_never_ends_is_cut_at_the_limit():
-    assert beam_of(lambda _: [(5, -0.5), (6, -1.0)], 2, 3, 0.0) == (5, 5, 5)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
