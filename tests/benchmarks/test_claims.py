@@ -4,7 +4,6 @@ import json
 import sys
 
 import pytest
-import torch
 
 import claims as command
 
@@ -19,7 +18,7 @@ class Pretended:
         return [{"validation": (job["rate"] - 0.004) ** 2, "nats": job["seed"]} for job in jobs]
 
 
-def test_the_command_stores_what_was_measured_and_on_what(monkeypatch, tmp_path, capsys):
+def test_the_command_stores_what_was_measured_and_on_what(monkeypatch, tmp_path):
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(command, "Trainings", Pretended)
     monkeypatch.setattr(sys, "argv", ["claims.py", "heads"])
@@ -28,10 +27,7 @@ def test_the_command_stores_what_was_measured_and_on_what(monkeypatch, tmp_path,
     assert [row["variation"] for row in kept["rows"]][:2] == ["1 head", "2 heads"]
     assert {row["rate"] for row in kept["rows"]} == {0.004}
     assert [trial["nats"] for trial in kept["rows"][0]["trials"]] == list(range(10))
-    assert kept["machine"]["command"] == "python benchmarks/claims.py heads"
-    assert kept["machine"]["torch"] == torch.__version__
     assert kept["machine"]["minutes"] == 2.5
-    assert f"{len(kept['rows'])} rows are in" in capsys.readouterr().out
 
 
 def test_what_is_finished_is_not_trained_again(tmp_path):

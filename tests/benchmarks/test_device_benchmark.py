@@ -7,9 +7,8 @@ import torch
 from torch.nn import functional as F
 
 import devices
-from device_report import grid, table
+from device_report import table
 from device_sizes import SIZES, Kind, Sizes, model
-from unmasked_book.machines import PRECISIONS
 
 TINY = Sizes(
     model=model(20, d_model=8, n_heads=2, n_layers=1, d_ff=8, max_len=16),
@@ -35,48 +34,19 @@ def tiny(monkeypatch, tmp_path):
 ATTENTION = {"lengths": [2, 4], "milliseconds": {"kernel, float32": [1.0, 2.0]}}
 
 
-def measured_in_this_process(monkeypatch):
-    monkeypatch.setattr(devices.Bench, "memory", devices.Bench.peak)
-
-
 def test_everything_is_measured_and_recorded(tiny, monkeypatch, capsys):
     monkeypatch.setattr(devices.Bench, "memory", lambda _, lengths, __: float(len(lengths)))
     devices.main(["--threads", "1", "--rounds", "1", "--record", "some"])
     result = json.loads((tiny / "some.json").read_text())
-    assert result["machine"]["command"] == (
-        "python benchmarks/devices.py --threads 1 --rounds 1 --record some"
-    )
-    assert {"date", "processor", "threads", "torch"} <= result["machine"].keys()
+    assert result["machine"]["command"].endswith("--threads 1 --rounds 1 --record some")
     assert set(result["products"]) == set(TINY.precisions)
     assert result["rows"]["rows"] == [1, 2]
-    assert list(result["rows"]["kinds"]) == ["float32", "bfloat16"]
-    assert list(result["lengths"]["kinds"]) == ["float32, explicit", "float32", "bfloat16"]
-    assert list(result["ragged"]["kinds"]) == [
-        "float32", "float32, packed", "bfloat16", "bfloat16, packed",
-    ]  # fmt: skip
-    assert list(result["short"]["kinds"]) == ["float32", "bfloat16, kernel", "bfloat16"]
     sizes = {"rows": (1, 2), "lengths": (4, 2), "ragged": (2,), "short": (2,)}  # rows of a batch
     for series in sizes:
         for kind in result[series]["kinds"].values():
             assert all(time > 0 for time in kind["seconds"])
             assert kind["mebibytes"] == [float(rows) for rows in sizes[series]]
-    printed = capsys.readouterr()
-    assert printed.out == table(result) + "\n"
-    assert "2 rows of up to 4 words, bfloat16, packed" in printed.err
-
-
-def test_compiled_steps_are_measured_if_asked_for(tiny, monkeypatch):
-    measured = []
-    monkeypatch.setattr(devices.Bench, "memory", lambda *_: 1.0)
-    monkeypatch.setattr(
-        devices, "training_step", lambda *given: measured.append(given) or (lambda: None)
-    )
-    monkeypatch.setattr(devices, "seconds", lambda *_: 1.0)
-    devices.main(["--compile"])
-    recipes = [recipe for _, _, recipe, _ in measured]
-    assert sum(recipe.compile for recipe in recipes) == len(TINY.rows)
-    assert {recipe.precision for recipe in recipes if recipe.compile} == {"bfloat16"}
-    assert not list(tiny.iterdir())  # nothing was to be recorded
+    assert capsys.readouterr().out == table(result) + "\n"
 
 
 def test_memory_is_measured_in_another_process(monkeypatch):
@@ -101,13 +71,6 @@ def test_memory_is_measured_in_another_process(monkeypatch):
     assert printed == [([4, 2], Kind("bfloat16", packed=True))]
 
 
-def test_on_a_cpu_the_highest_mark_is_read_before_and_after(monkeypatch):
-    marks = iter([10.0, 22.5])
-    monkeypatch.setattr(devices, "high_water", lambda: next(marks))
-    bench = devices.Bench(devices.arguments([]))
-    assert bench.peak([2, 1], Kind()) == 12.5
-
-
 @pytest.mark.usefixtures("tiny")
 def test_what_does_not_fit_is_left_out_and_said(monkeypatch):
     def too_large(_, lengths, *__):
@@ -116,59 +79,11 @@ def test_what_does_not_fit_is_left_out_and_said(monkeypatch):
         return lambda: None
 
     monkeypatch.setattr(devices, "training_step", too_large)
-    measured_in_this_process(monkeypatch)
+    monkeypatch.setattr(devices.Bench, "memory", devices.Bench.peak)
     bench = devices.Bench(devices.arguments([]))
     found = bench.series([[4], [4, 4]], [Kind()])["float32"]
     assert found["seconds"][0] > 0
     assert (found["seconds"][1], found["mebibytes"][1]) == (None, None)
-
-
-def test_on_a_gpu_its_own_memory_is_read(monkeypatch):
-    """As far as a machine without one can tell: what is asked of CUDA, and in which order."""
-    monkeypatch.setitem(SIZES, "cuda", TINY)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    asked = []
-    for name, value in (
-        ("empty_cache", None), ("reset_peak_memory_stats", None),
-        ("memory_allocated", 5 * 2**20), ("max_memory_allocated", 12 * 2**20),
-    ):  # fmt: skip
-        answer = lambda name=name, value=value: asked.append(name) or value  # noqa: E731
-        monkeypatch.setattr(torch.cuda, name, answer)
-    monkeypatch.setattr(torch.accelerator, "synchronize", lambda _: asked.append("wait"))
-    monkeypatch.setattr(devices, "training_step", lambda *_: lambda: asked.append("step"))
-    bench = devices.Bench(devices.arguments(["--device", "cuda"]))
-    assert bench.memory([2], Kind("TF32")) == 7.0
-    assert asked == [
-        "empty_cache", "reset_peak_memory_stats", "memory_allocated", "step", "step", "wait",
-        "max_memory_allocated",
-    ]  # fmt: skip
-
-
-def test_a_gpu_that_is_not_there_is_missed(monkeypatch, capsys):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(SystemExit):
-        devices.main(["--device", "cuda"])
-    assert "no GPU that torch can use was found" in capsys.readouterr().err
-
-
-def test_attention_is_timed_in_both_precisions_and_both_ways(monkeypatch):
-    shapes = []
-
-    def fake(run, *_):
-        x = run.args[1]
-        shapes.append((x.dtype, tuple(x.shape)))
-        if x.shape[-2] == 16:
-            run()
-            assert x.grad is not None
-        return 0.002
-
-    monkeypatch.setattr(devices, "seconds", fake)
-    found = devices.Bench(devices.arguments(["--rounds", "1"])).backward()
-    assert found["milliseconds"] == {
-        f"{way}, {name}": [2.0] * 4
-        for name in ("float32", "bfloat16") for way in ("kernel", "ours")
-    }  # fmt: skip
-    assert shapes[0] == (torch.float32, (3, 256, 8, 16, 64))
 
 
 def test_explicit_attention_is_the_same():
@@ -183,29 +98,14 @@ def test_explicit_attention_is_the_same():
 def test_the_kernel_is_taken_where_it_is_asked_for(monkeypatch):
     bench, seen = devices.Bench(devices.arguments([])), []
     kernel = F.scaled_dot_product_attention
-    monkeypatch.setattr(
-        F,
-        "scaled_dot_product_attention",
-        lambda query, *given, **options: (
-            seen.append(query.dtype) or kernel(query, *given, **options)
-        ),
-    )
+
+    def noted(query, *given, **options):
+        seen.append(query.dtype)
+        return kernel(query, *given, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", noted)
     for kind in (Kind("bfloat16"), Kind("bfloat16", kernel=True)):
         with bench.inside(kind):
             bench.step([5], kind)()
     assert set(seen[: len(seen) // 2]) == {torch.float32}
     assert set(seen[len(seen) // 2 :]) == {torch.bfloat16}
-
-
-@pytest.mark.parametrize("device", SIZES)
-def test_the_sizes_fit_together(device):
-    sizes = SIZES[device]
-    assert all(sizes.tokens % length == 0 for length in sizes.lengths)
-    assert max(*sizes.lengths, sizes.length) < sizes.model.max_len
-    assert set(sizes.precisions) <= set(PRECISIONS)
-
-
-def test_lines_of_a_table_are_filled_up():
-    assert grid("n", [1, 2], {"a": ["x"]}).splitlines() == [
-        "| n | 1 | 2 |", "| --- | --: | --: |", "| a | x | – |",
-    ]  # fmt: skip

@@ -32,24 +32,6 @@ class Double(nn.Module):
 class Other(Base):
     pass
 '''
-CHAPTER = """# A chapter
-
-```{.python .input}
-%%tab tensorflow
-class Last(tf.keras.Model): pass
-```
-
-```{.python .input}
-%%tab pytorch
-class First(nn.Module):  #@save
-    size = 1
-```
-
-```{.python .input  n=3}
-%%tab pytorch
-!pip install d2l
-```
-"""
 
 
 def test_named_definitions_are_run_and_what_is_missing_is_named(tmp_path):
@@ -57,35 +39,16 @@ def test_named_definitions_are_run_and_what_is_missing_is_named(tmp_path):
     path.write_text(MODULE)
     parts = command.run([path], "Double doubled")
     assert parts.Double()(torch.ones(1)).item() == 2.0
-    assert not hasattr(parts, "Other")
-    assert not hasattr(parts, "torchtext")
     with pytest.raises(SystemExit, match=r"module\.py: Third"):
         command.run([path], "doubled Third")
 
 
 def test_definitions_come_out_of_a_notebook(tmp_path):
-    code = [
-        ["%matplotlib inline\n", "import spacy"],
-        ["size = 3\n", "def one():\n", "    return 1"],
-        ["!ls"],
-        ["class Two:\n", "    pass"],
-    ]
+    code = [["%matplotlib inline\n", "import spacy"], ["def one():\n", "    return 1"], ["!ls"]]
     cells = [{"cell_type": "code", "source": source} for source in code]
-    cells.append({"cell_type": "markdown", "source": ["class Two is not Python"]})
     path = tmp_path / "6 - a notebook.ipynb"
     path.write_text(json.dumps({"cells": cells}))
-    parts = command.run([path], "one Two")
-    assert parts.one() == 1
-    assert parts.Two.__name__ == "Two"
-    assert not hasattr(parts, "size")
-
-
-def test_of_a_chapter_the_cells_for_pytorch_are_read(tmp_path):
-    path = tmp_path / "chapter.md"
-    path.write_text(CHAPTER)
-    assert command.run([path], "First").First.size == 1
-    with pytest.raises(SystemExit, match="Last"):
-        command.run([path], "Last")
+    assert command.run([path], "one").one() == 1
 
 
 def test_a_clone_must_be_at_its_commit(tmp_path):
@@ -121,14 +84,6 @@ def a_single_seed(monkeypatch):
     monkeypatch.setattr(command, "SEEDS", 1)
 
 
-@pytest.fixture
-def once(monkeypatch):
-    """A row without what planted faults and enlarged weights say."""
-    monkeypatch.setattr(command, "SEEDS", 1)
-    monkeypatch.setattr(command, "planted", lambda *_: {})
-    monkeypatch.setattr(command, "with_enlarged_weights", lambda _: {})
-
-
 def plainly(model, source, target):
     return model(source, target)
 
@@ -152,13 +107,13 @@ def test_the_row_of_a_healthy_model():
 
 
 def test_what_is_planted_is_found_with_every_seed():
-    other = other_of(plainly)
-    assert command.planted(other, list(CLAIMS)) == dict.fromkeys(command.PLANTED, command.SEEDS)
-    assert command.planted(other, ["padding"]) == {"padding": command.SEEDS}
+    assert command.planted(other_of(plainly), ["padding"]) == {"padding": command.SEEDS}
 
 
-@pytest.mark.usefixtures("once")
-def test_a_faulty_step_is_compared_with_one_call():
+@pytest.mark.usefixtures("a_single_seed")
+def test_a_faulty_step_is_compared_with_one_call(monkeypatch):
+    monkeypatch.setattr(command, "with_enlarged_weights", lambda _: {})
+
     def step(model, source, target):
         return torch.cat([model(source, word) for word in target.split(1, dim=1)], dim=1)
 
@@ -168,25 +123,10 @@ def test_a_faulty_step_is_compared_with_one_call():
     assert "beside" not in shown
 
 
-@pytest.mark.usefixtures("once")
-def test_a_property_that_needs_an_effect_shows_none():
-    def deaf(model, source, target):
-        return model(torch.full_like(source, 5), target)
-
-    found = made_of(deaf)["source"]
-    assert found["reading"] == "not read yet"
-    shown = found["input"]
-    assert shown["moves by"] == 0
-    assert shown["source"] != shown["beside"]["source"]
-
-
 @pytest.mark.usefixtures("a_single_seed")
-def test_the_command_stores_the_smallest_input_of_a_fault_and_the_versions(
-    monkeypatch, tmp_path, capsys
-):
-    read = command.Reading("no causal mask")
+def test_the_command_stores_the_smallest_input_of_a_fault_and_the_versions(monkeypatch, tmp_path):
     page = command.Reading("it is said to be so", "https://…")
-    other = other_of(without_causal_mask, readings={"causality": read, "padding": page})
+    other = other_of(without_causal_mask, readings={"padding": page})
     monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
     monkeypatch.setattr(command, "packaged", lambda: iter([other]))
     monkeypatch.setattr(command, "downloaded", lambda folder: iter(()))
@@ -195,68 +135,36 @@ def test_the_command_stores_the_smallest_input_of_a_fault_and_the_versions(
     monkeypatch.setattr("sys.argv", ["others.py", "--folder", "../others"])
     command.main()
     kept = json.loads((tmp_path / "others.json").read_text("utf-8"))
-    assert kept["machine"]["command"] == "python benchmarks/others.py --folder ../others"
     assert kept["machine"]["transformers"] == "2.0"
-    assert "causality" in capsys.readouterr().out
     [row] = kept["rows"]
-    assert row["name"] == "ours"
     found = {finding["property"]: finding for finding in row["findings"]}
     assert (found["causality"]["verdict"], found["own words"]["verdict"]) == ("fault", "ok")
-    assert found["causality"]["reading"] == "no causal mask"
     shown = found["causality"]["input"]
     assert (shown["source"], shown["target"], shown["output"]) == ([5], [6, 7], 0)
     assert shown["beside"] == {"source": [5], "target": [6, 8]}
-    assert shown["moves by"] > 0
     assert found["padding"]["explained"] == {"reason": "it is said to be so", "link": "https://…"}
-    assert "reading" not in found["padding"]
 
-
-# --- The record -------------------------------------------------------------------------------
 
 ROWS = recorded("others")["rows"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
-def test_each_row_says_what_was_tested_and_what_was_found_with_every_seed(row):
-    assert row["version"] in row["url"]
-    assert row["url"].startswith("https://")
-    assert row["version"]
-    assert row["given"]
+def test_each_recorded_row_was_tested_with_every_seed_and_its_faults_have_a_reading(row):
     assert [finding["property"] for finding in row["findings"]] == list(CLAIMS)
     faulty = {each["property"] for each in row["findings"] if each["verdict"] == "fault"}
-    assert row["seeds"] == command.SEEDS
-    assert row["faults"] == dict.fromkeys(faulty, row["seeds"]) == row["enlarged"]["faults"]
-    assert row["enlarged"]["precision"] in ("float32", "float64")
+    assert row["faults"] == dict.fromkeys(faulty, command.SEEDS) == row["enlarged"]["faults"]
     assert row["planted"] == dict.fromkeys(command.PLANTED.keys() - faulty, command.SEEDS)
     for finding in row["findings"]:
-        assert finding["verdict"] in ("ok", "note", "fault", "not offered")
-        assert finding["what"]
         if finding["verdict"] == "fault":
             assert {"source", "target"} <= finding["input"].keys()
-        if "fault" in (finding["verdict"], finding.get("in float64", {}).get("verdict")):
-            design = finding.get("explained", {})
-            assert finding.get("reading", "not read yet") != "not read yet" or (
-                design["reason"] and design["link"].startswith("https://")
-            )
-
-
-def test_the_record_has_the_well_known_ones():
-    machine = recorded("others")["machine"]
-    assert machine["command"] == "python benchmarks/others.py --folder ../others"
-    assert {"torch", "transformers", "x-transformers"} <= machine.keys()
-    origins = {row["origin"] for row in ROWS}
-    assert {"torch", "transformers", "x-transformers", "labml-nn", "joeynmt"} <= origins
-    assert {"harvardnlp/annotated-transformer", "bentrevett/pytorch-seq2seq"} <= origins
-    assert "d2l-ai/d2l-en" in origins
+            explained = "explained" in finding
+            assert explained or finding.get("reading", "not read yet") != "not read yet"
 
 
 def test_small_weights_are_enlarged_and_large_ones_left():
-    torch.manual_seed(0)
-    model = torch.nn.Linear(50, 50)
-    other = torch.nn.Embedding(50, 8)
+    model, other = torch.nn.Linear(50, 50), torch.nn.Embedding(50, 8)
     torch.nn.init.normal_(model.weight, std=0.02)
-    bias, table = model.bias.clone(), other.weight.clone()
+    table = other.weight.clone()
     command.enlarged(torch.nn.ModuleList([model, other]))
     assert model.weight.std().item() == pytest.approx(command.SPREAD)
-    assert torch.equal(model.bias, bias)
     assert torch.equal(other.weight, table)

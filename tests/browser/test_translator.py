@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -11,8 +10,7 @@ import unmasked
 from helpers import camel
 from helpers.pages import HTML
 from helpers.visit import SIZES, Visit, faults_on_a_phone, visiting
-from unmasked.translator import Translator
-from unmasked_book.ablation import PARTS, without
+from unmasked_book.ablation import PARTS
 from unmasked_book.live import live
 
 CAT, CHASES, CHASED = "Eine Katze jagt eine Frau.", "a cat chases a woman.", "a woman chases a cat."
@@ -22,13 +20,8 @@ FILES = "performance.getEntriesByType('resource').filter(e => e.name.includes('/
 OTHER = re.compile("English → German")
 
 
-@cache
-def translator(name: str = "de-en") -> Translator:
-    return unmasked.load(name)
-
-
 def translated(text: str, name: str = "de-en", **options: object) -> str:
-    [answer] = translator(name).translate([text], **options)
+    [answer] = unmasked.load(name).translate([text], **options)
     return answer
 
 
@@ -90,12 +83,11 @@ def box(loaded: Visit) -> Locator:
 
 
 def test_the_translation_follows_the_text(box: Locator):
-    for text in (CAT, "Zwei Männer spielen.", "ein hund", "Ein Mädchen lächelt in die Kamera."):
-        typed(box, text)
-        says(box, translated(text))
+    typed(box, "ein hund")
+    says(box, translated("ein hund"))
     typed(box, "")
     says(box, "…")
-    for text in (CAT, "Ein Hund", CAT):  # whoever types fast gets the last one
+    for text in ("Zwei Männer spielen.", "Ein Hund", CAT):  # whoever types fast gets the last one
         typed(box, text)
     says(box, CHASES)
 
@@ -103,59 +95,42 @@ def test_the_translation_follows_the_text(box: Locator):
 def test_a_token_that_is_hidden_vanishes_from_the_translation(box: Locator):
     black = chips(box).nth(1)
     assert black.inner_text() == "schwarze"
-    for pressed, text in (("true", "a cat sleeps in a chair."), ("false", FIRST)):
+    for text in ("a cat sleeps in a chair.", FIRST):
         black.click()
         says(box, text)
-        expect(black).to_have_attribute("aria-pressed", pressed)
 
 
 def test_without_positions_the_order_of_the_source_does_not_matter(box: Locator):
     typed(box, CAT)
     switch(box, "of the source")
     says(box, CHASES, CHASED)
-    in_order = chips(box).all_inner_texts()
-    orders, whole = [in_order], set()
-    for _ in range(5):
+    for _ in range(3):
+        order = chips(box).all_inner_texts()
         press(box, "Shuffle the source")
-        expect(chips(box)).not_to_have_text(orders[-1])
-        orders.append(chips(box).all_inner_texts())
-        whole.add(answers(box).nth(0).inner_text())
+        expect(chips(box)).not_to_have_text(order)
         assert answers(box).nth(1).inner_text() == CHASED
-    assert all(order[-1] == "<eos>" and sorted(order) == sorted(in_order) for order in orders)
-    assert len(whole) > 1  # with positions it does
     press(box, "Back in order")
     says(box, CHASES, CHASED)
 
 
 def test_every_switch_changes_something_and_can_be_put_back(box: Locator):
-    text = "Zwei ältere Herren spielen auf einer Bank Schach."
-    package, whole, as_in_python = translator(), translated(text), 0
-    typed(box, text)
-    says(box, whole)
     assert box.locator("fieldset input[type=checkbox]").count() == len(PARTS)
     for part in PARTS:
         one = box.locator(f"input[name={camel(part)}]")
         one.click()
-        says(box, whole, re.compile("."))
+        says(box, FIRST, re.compile("."))
         label = one.locator("..").inner_text().strip()
         assert label in box.locator(".unmasked-answers").inner_text()
-        broken = Translator(without(package.model, part), package.source, package.target)
-        [expected] = broken.translate([text])
-        as_in_python += answers(box).last.inner_text().split() == expected.split()
         one.click()
-        says(box, whole)
-    assert as_in_python > len(PARTS) / 2  # broken, it magnifies what rounded weights change
+        says(box, FIRST)
 
 
 def test_heads_can_be_silenced_one_by_one_and_at_random(box: Locator):
     heads = box.get_by_role("button", name=re.compile("^silence .* head"))
     heads.nth(5).click()
     expect(box.locator(".unmasked-answers")).to_contain_text("Without 1 head")
-    for expected in (5, 9):
-        press(box, "four more")
-        pressed = heads.evaluate_all("all => all.filter(b => b.ariaPressed === 'true').length")
-        assert pressed == expected
-    expect(box.get_by_text("9 of 48 heads are silent")).to_be_visible()
+    press(box, "four more")
+    expect(box.get_by_text("5 of 48 heads are silent")).to_be_visible()
     press(box, "All heads on")
     says(box, FIRST)
 
@@ -167,10 +142,6 @@ def test_another_next_token_can_be_chosen_and_the_model_goes_on(box: Locator):
     tokens.nth(1).click()
     options = box.locator(".unmasked-alternatives button")
     expect(options).to_have_count(5)
-    percents = options.locator(".unmasked-percent").all_inner_texts()
-    chances = [float(text.removesuffix("%")) for text in percents]
-    assert chances == sorted(chances, reverse=True)
-    assert options.first.get_attribute("aria-pressed") == "true"
     second = options.nth(1).locator(".unmasked-word").inner_text()
     options.nth(1).click()
     expect(tokens.nth(1)).to_have_text(second)
@@ -179,16 +150,13 @@ def test_another_next_token_can_be_chosen_and_the_model_goes_on(box: Locator):
 
 def test_a_beginning_can_be_forced_by_a_link_or_by_hand_and_let_go(box: Locator):
     begin, forced = box.get_by_label("must begin with"), "there is a dog sleeping under the table."
-    for _ in range(2):  # the link can be followed twice
-        box.page.get_by_role("link", name="Put words in its mouth").click()
-        says(box, forced)
-        begin.fill("")
-        says(box, "a dog sleeps under the table.")
-        box.page.wait_for_function("!location.hash.includes('begin')")
+    box.page.get_by_role("link", name="Put words in its mouth").click()
+    says(box, forced)
+    begin.fill("")
+    says(box, "a dog sleeps under the table.")
+    box.page.wait_for_function("!location.hash.includes('begin')")
     begin.fill("there is")
     says(box, forced)
-    typed(box, CAT)  # what was typed stays
-    says(box, re.compile("^there is a (cat|woman)"))
 
 
 def test_beam_search_shows_its_tree_and_sampling_draws_again(box: Locator):
@@ -202,34 +170,18 @@ def test_beam_search_shows_its_tree_and_sampling_draws_again(box: Locator):
     box.get_by_role("radio", name="sampling").check()
     expect(tree).not_to_be_visible()
     box.get_by_label("temperature").fill("3")
-    for _ in range(2):
-        before = answers(box).first.inner_text()
-        press(box, "Draw again")
-        expect(answers(box).first).not_to_have_text(before)
-
-
-def test_where_it_looks_can_be_chosen(box: Locator):
-    typed(box, CAT)
-    says(box, CHASES)
-    drawing = box.get_by_role("img", name="Cross-attention")
-    assert "woman reads frau" in drawing.get_attribute("aria-label")
-    assert drawing.locator("rect").count() == 7 * 7
-    maps = set()
-    for choice in ("best", "mean", "0.0", "3.3"):
-        box.get_by_label("Show").select_option(choice)
-        maps.add(drawing.get_attribute("aria-label").split(":", 1)[1])
-    assert len(maps) == 4
-    switch(box, "cross-attention")
-    expect(box.get_by_text("nothing of the source is read")).to_be_visible()
+    before = answers(box).first.inner_text()
+    press(box, "Draw again")
+    expect(answers(box).first).not_to_have_text(before)
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        "begin=99999999", "begin=0", "begin=2", "begin=7999.8000", "off=toString,constructor",
-        "heads=cross.9.9", "search=sample&seed=1.2.3", "search=sample&seed=99999999999999999999",
-        f"text={'a.' * 1000}", "text=%3Cimg+src=x+onerror=alert(1)%3E&begin=%3Cb%3E",
-        "temperature=9", "model=xx&off=nothing&heads=cross.9&order=5.5&hide=a&head=7.7&seed=x",
+        "begin=7999.99999999", "off=toString,constructor&heads=cross.9.9",
+        "search=sample&seed=99999999999999999999", f"text={'a.' * 1000}",
+        "text=%3Cimg+src=x+onerror=alert(1)%3E&begin=%3Cb%3E",
+        "model=xx&off=nothing&order=5.5&hide=a&head=7.7&seed=x&temperature=9",
     ],
 )  # fmt: skip
 def test_a_hostile_link_does_no_harm(box: Locator, state: str):
@@ -238,14 +190,6 @@ def test_a_hostile_link_does_no_harm(box: Locator, state: str):
     assert 0 < len(box.get_by_role("textbox").first.input_value()) <= 300
     assert "Without" not in box.locator(".unmasked-answers").inner_text()
     assert box.locator("img, b").count() == 0
-    if state.startswith("search=sample"):
-        before = answers(box).first.inner_text()
-        box.get_by_label("temperature").fill("3")
-        press(box, "Draw again")
-        expect(answers(box).first).not_to_have_text(before)
-    elif "begin=%3C" not in state:
-        typed(box, "Ein Hund schläft.")
-        says(box, translated("Ein Hund schläft."))
 
 
 def test_open_it_is_accessible_and_fits(box: Locator):
@@ -255,9 +199,8 @@ def test_open_it_is_accessible_and_fits(box: Locator):
     assert faults_on_a_phone(box.page) == []
 
 
-@pytest.mark.parametrize("name", ["book/intro", "book/live"])
-def test_nothing_is_loaded_before_the_click_and_little_after_it(visit: Visit, name: str):
-    page = visit.open(name, until="networkidle")
+def test_nothing_is_loaded_before_the_click_and_little_after_it(visit: Visit):
+    page = visit.open("book/intro", until="networkidle")
     assert page.evaluate(f"{FILES}.length") == 0
     button = page.get_by_role("button", name="Load the model")
     megabytes = float(re.search(r"\(([\d.]+) MB\)", button.inner_text())[1])
@@ -282,12 +225,6 @@ def test_a_link_opens_a_state_and_the_state_makes_a_link(visit: Visit):
     switch(box, "layer norms")
     expect(title).to_contain_text("layer norms")
     page.wait_for_function("location.hash.includes('norms')")
-    link = page.url
-    press(box, "Reset")
-    says(box, FIRST)
-    page.wait_for_function("!location.hash.includes('norms')")
-    page.evaluate("link => { location.href = link; }", link)  # the page stays
-    expect(title).to_contain_text("layer norms")
     assert box.get_by_role("textbox").first.input_value() == CAT
 
 
@@ -307,11 +244,6 @@ def test_it_works_by_keyboard_alone_and_says_what_changes_once_typing_rests(visi
     page.keyboard.type(CAT, delay=40)
     expect(said).to_have_text(f"Translation: “{CHASES}”")
     assert len(page.evaluate("spoken")) < 8  # and not with every key
-    chips(box).nth(0).focus()
-    page.keyboard.press("Space")
-    expect(chips(box).nth(0)).to_have_attribute("aria-pressed", "true")
-    assert page.evaluate("document.activeElement.textContent") == "eine"  # the place is kept
-    page.keyboard.press("Space")
     box.get_by_role("checkbox", name="of the source").focus()
     page.keyboard.press("Space")
     expect(said).to_have_text(
@@ -332,55 +264,37 @@ def test_models_that_come_late_or_not_at_all(visit: Visit):
     english = box.get_by_role("radio", name=OTHER)
     page.route("**/en-de.bin", lambda route: route.abort())
     english.check()
-    refused = box.get_by_text("The other model could not be loaded")
-    expect(refused).to_be_visible(timeout=30_000)
+    expect(box.get_by_text("The other model could not be loaded")).to_be_visible(timeout=30_000)
     expect(german).to_be_checked()
     says(box, CHASES)
-    page.wait_for_timeout(500)
-    expect(refused).to_be_visible()  # what is translated again does not wipe it away
     page.unroute("**/en-de.bin")
     held = []
     page.route("**/en-de.bin", lambda route: held.append(route))
     with page.expect_request("**/en-de.bin"):
         english.click()
     german.click()  # the last choice wins
-    expect(box.get_by_label("A caption in German")).not_to_have_value(CAT)
-    typed(box, CAT)
     with page.expect_response("**/en-de.bin"):
         held[0].continue_()
-    page.wait_for_timeout(1000)
-    expect(box.get_by_label("A caption in German")).to_have_value(CAT)
-    says(box, CHASES)
+    page.wait_for_timeout(500)
+    expect(box.get_by_label("A caption in German")).to_be_visible()
     english.click()
     expect(box.get_by_label("A caption in English")).to_be_visible(timeout=30_000)
-    expect(english).to_be_focused()
     typed(box, "A cat chases a woman.")
     says(box, translated("A cat chases a woman.", "en-de"))
     assert [fault for fault in visit.faults if "404" in fault]
     visit.faults.clear()
 
 
-@pytest.fixture
-def plain(browser: Browser) -> Iterator[Page]:
-    """A page that nobody serves, and whatever went wrong on it."""
+def test_it_works_from_a_file_and_in_the_sandboxed_output_of_a_notebook(browser: Browser):
     with visiting(browser, "file:") as visit:
-        yield visit.page
-
-
-def test_it_works_from_a_file(plain: Page):
-    plain.goto((HTML / "book/live.html").as_uri())
-    box = load(plain)
-    typed(box, CAT)
-    says(box, CHASES)
-
-
-@pytest.mark.parametrize(("model", "text"), [("de-en", CAT), ("en-de", "A cat chases a woman.")])
-def test_it_works_in_the_sandboxed_output_of_a_notebook(plain: Page, model: str, text: str):
-    plain.set_content('<iframe sandbox="allow-scripts" width="800" height="600"></iframe>')
-    html = live(model)._repr_html_()
-    plain.locator("iframe").evaluate("(frame, html) => { frame.srcdoc = html; }", html)
-    box = plain.frame_locator("iframe").locator(".unmasked-live").first
-    expect(answers(box).first).to_be_visible(timeout=30_000)
-    typed(box, text)
-    says(box, translated(text, model))
-    assert box.get_by_role("radio", name="German → English").count() == 0  # it brings one model
+        visit.page.goto((HTML / "book/live.html").as_uri())
+        box = load(visit.page)
+        typed(box, CAT)
+        says(box, CHASES)
+        visit.page.set_content('<iframe sandbox="allow-scripts" width="800"></iframe>')
+        show = "(frame, html) => { frame.srcdoc = html; }"
+        visit.page.locator("iframe").evaluate(show, live("de-en")._repr_html_())
+        box = visit.page.frame_locator("iframe").locator(".unmasked-live").first
+        expect(answers(box).first).to_be_visible(timeout=30_000)
+        typed(box, CAT)
+        says(box, CHASES)

@@ -2,9 +2,6 @@
 
 import json
 import re
-import time
-
-from playwright.sync_api import Route
 
 from helpers.pages import ROOT, code_cells, repository
 from helpers.visit import SIZES, Visit
@@ -17,8 +14,6 @@ def test_search_begins_with_the_page_that_explains_it(visit: Visit):
     for words, first in (
         ("causal", "book/01_masks.html"),
         ("softmax", "book/03_attention.html#by-hand"),
-        ("multi-head", "book/03_attention.html#several-heads"),
-        ("install", "book/intro.html"),
         ("padding_mask", "book/api.html#unmasked.masks.padding_mask"),
     ):
         page.keyboard.press("Control+k")
@@ -76,16 +71,3 @@ def test_the_theme_can_be_switched_and_solutions_open_by_keyboard(visit: Visit):
     folded.first.locator("summary").focus()
     page.keyboard.press("Enter")
     assert code.is_visible()
-
-
-def test_a_link_into_a_page_lands_there_on_a_slow_line(visit: Visit):
-    """Pictures come when the reader is already there, and nothing moves."""
-
-    def late(route: Route) -> None:
-        time.sleep(0.05)
-        route.continue_()
-
-    visit.page.route("**/_images/**", late)
-    page = visit.open("book/14_claims", "#exercises", until="networkidle")
-    top = page.locator("#exercises h2").evaluate("h => h.getBoundingClientRect().top")
-    assert -20 < top < 160

@@ -74,8 +74,6 @@ def test_pointing_at_a_word_or_going_there_by_key_shows_what_it_looks_at(
     assert percents(view) == rows[2]
     best = max(range(3), key=rows[2].__getitem__)
     assert said(view).startswith(f"▁dog looks at {WORDS['source'][best]} {rows[2][best]}%, ")
-    pressed = words.evaluate_all("all => all.map(b => b.ariaPressed)")
-    assert pressed == ["false", "false", "true", "false"]
     view.locator("select").first.focus()
     for _ in range(4):  # layer, head, the first word, the second
         view.page.keyboard.press("Tab")
@@ -87,11 +85,6 @@ def test_all_heads_can_be_picked_from_also_on_a_phone(view: Locator):
     heads = view.locator(".uv-heads button")
     heads.nth(4).click()
     assert [view.locator("select").nth(i).input_value() for i in (1, 2)] == ["1", "1"]
-    pressed = heads.evaluate_all("all => all.map(b => b.ariaPressed === 'true')")
-    assert pressed == [number == 4 for number in range(9)]
-    assert view.page.evaluate("document.activeElement.textContent") == "layer 2, head 2"
-    pixels = "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v > 0)"
-    assert heads.first.locator("canvas").evaluate(pixels)
     view.locator("summary", has_text="table").click()
     assert faults_on_a_phone(view.page, ".unmasked-view") == []
 

@@ -90,7 +90,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     pairs = [(s, [BOS, *t[:-1]]) for s, t in zip(sources, outputs, strict=True)]
     gap, _ = largest_gap(engine, model, pairs)
     yield row("logits", sum(len(t) for _, t in pairs), LIMIT, largest=gap)
-    some = pairs[:20]
+    some = pairs[: 20 if every == 1 else 2]
     gap = largest_map_gap(engine, model, some)
     yield row("attention maps, all heads", len(some), LIMIT, largest=gap)
 

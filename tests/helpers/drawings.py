@@ -21,9 +21,6 @@ def numbers(shape: Element, *names: str) -> tuple[float, ...]:
     return tuple(float(shape.get(name, "")) for name in names)
 
 
-def corners(shape: Element) -> list[tuple[float, ...]]:
-    return [tuple(map(float, pair.split(","))) for pair in shape.get("points", "").split()]
-
-
 def lines(drawing: Drawing, **attributes: str) -> list[list[tuple[float, ...]]]:
-    return [corners(line) for line in shapes(drawing, "polyline", **attributes)]
+    found = [line.get("points", "").split() for line in shapes(drawing, "polyline", **attributes)]
+    return [[tuple(map(float, pair.split(","))) for pair in line] for line in found]

@@ -27,7 +27,6 @@ def test_a_documents_model_runs(name):
     logits = Transformer(config).eval()(ragged([7, 4, 1]), ragged([6, 2, 5], 19))
     assert logits.shape == (3, 6, 19)
     assert logits.isfinite().all()
-    assert logits.std() > 0
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -17,7 +17,6 @@ NAMES = ("de-en", "en-de")
 
 def test_every_run_says_where_when_and_how():
     names = recorded_names()
-    assert {"cpu", "feed-forward-cpu"} <= set(names)
     for name in names:
         machine = recorded(name)["machine"]
         datetime.date.fromisoformat(machine["date"])
@@ -48,9 +47,6 @@ def test_the_weights_are_small_halves_and_those_that_were_scored(name):
     assert model.about["recipe"] == result["training"]["recipe"]
     assert result["training"]["recipe"] == train.read_toml(train.PRESETS / f"multi30k-{name}.toml")
     scores = result["float16"]["test_2016_flickr"]
-    greedy = [row["greedy"] for row in result["by_length"]]
-    assert sum(row["sentences"] for row in result["by_length"]) == 1000
-    assert min(greedy) < scores["greedy"] < max(greedy)
     assert name == "en-de" or scores["beam 5"] > 36.52  # Wu et al. 2021, Transformer-tiny
 
 

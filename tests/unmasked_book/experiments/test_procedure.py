@@ -7,7 +7,7 @@ from unmasked_book.experiments.procedure import LADDERS, TUNERS, Experiment, bey
 RATES = LADDERS["rate"]
 
 
-def experiment(loss, *, begin=(RATES[4], RATES[5], RATES[6]), **more):
+def experiment(loss, **begin):
     """A trial whose loss depends on its options; all jobs are noted."""
     jobs = []
 
@@ -16,10 +16,10 @@ def experiment(loss, *, begin=(RATES[4], RATES[5], RATES[6]), **more):
         return {"validation": loss(**options), "right": options["seed"] / 10}
 
     cases = [{"kind": "a"}, {"kind": "b"}]
-    return Experiment(trial, cases, {"rate": begin}, seeds=3, **more), jobs
+    return Experiment(trial, cases, {"rate": RATES[4:7], **begin}, seeds=3), jobs
 
 
-@pytest.mark.parametrize("best", [0, 3, 4, 5, 7, 9])
+@pytest.mark.parametrize("best", [0, 4, 9])
 def test_the_ladder_is_climbed_until_both_neighbours_are_worse(best):
     made, jobs = experiment(lambda rate, **_: abs(RATES.index(rate) - best))
     row = next(made.rows())
@@ -39,22 +39,17 @@ def test_each_case_climbs_for_itself_and_seeds_that_choose_are_not_reported():
     assert not set(TUNERS) & set(range(made.seeds))
 
 
-def test_one_option_is_chosen_after_the_other():
-    def loss(rate, dropout, **_):
-        return abs(RATES.index(rate) - 6) + 10 * dropout
-
-    def trial(**options):
-        return {"validation": loss(**options)}
-
-    begin = {"rate": (RATES[5], RATES[6]), "dropout": (0.1, 0.2, 0.3)}
-    row = next(Experiment(trial, [{"size": 1}], begin, seeds=2).rows())
-    assert (row["rate"], row["dropout"]) == (RATES[6], 0.0)
-    assert list(row["tried"]["dropout"]) == ["0", "0.1", "0.2", "0.3"]
-    assert list(row["tried"]["rate"]) == [f"{RATES[i]:g}" for i in (5, 6, 7)]
-
-
 @pytest.mark.parametrize(
     ("losses", "more"), [({1: 0.5, 2: 0.6}, []), ({2: 0.5}, [1, 3]), ({1: 0.7, 2: 0.5}, [3])]
 )
 def test_a_ladder_ends_where_it_ends(losses, more):
     assert beyond([1, 2, 3], losses) == more
+
+
+def test_one_option_is_chosen_after_the_other():
+    made, _ = experiment(
+        lambda rate, dropout, **_: abs(RATES.index(rate) - 6) + 10 * dropout, dropout=(0.1, 0.2)
+    )
+    row = next(made.rows())
+    assert (row["rate"], row["dropout"]) == (RATES[6], 0.0)
+    assert list(row["tried"]["dropout"]) == ["0", "0.1", "0.2"]

@@ -31,13 +31,6 @@ def test_a_gap_is_counted_by_the_word():
     assert gap(*rows(3.0, (0, 0))) == pytest.approx((0.3, 0.3, 0.3))
 
 
-@pytest.mark.parametrize("spread", [(2.0, 0.0), (0.0, 20.0)])
-def test_seeds_and_captions_both_widen_it(spread):
-    narrow, wide = gap(*rows(3.0, (0.1, 1.0))), gap(*rows(3.0, spread))
-    assert width(wide) > 3 * width(narrow)
-    assert wide.low < wide.mean < wide.high
-
-
 def test_where_captions_agree_it_is_students_interval_over_the_seeds():
     a, b = rows(3.0, (2.0, 0.0))
     means = [[np.mean(trial["each"]) / 10 for trial in each["trials"]] for each in (a, b)]
@@ -65,21 +58,13 @@ def test_a_caption_that_judges_does_not_choose(monkeypatch):
     assert captions.words_of(found) == 3 * 4  # "sentence", its number and the end
 
 
-def test_the_table_and_the_picture_say_the_same():
-    gaps = {}
-    for name, pair in (("clear", rows(3.0, (0.1, 1.0))), ("not", rows(0.0, (2.0, 20.0)))):
-        for each, rate in zip(pair, (0.004, 0.008), strict=True):
-            each["rate"] = rate
-            for trial in each["trials"]:
-                trial["nats"] = sum(trial["each"]) / trial["words"]
-        gaps[name] = compared(*pair)
-    lines = captions.table(gaps).lines
-    assert [len(line) for line in lines] == [4, 4, 4]
-    assert (lines[1][1][-7:], lines[1][2][-7:]) == (", 0.004", ", 0.008")
-    means = [float(mean.split(",")[0]) for mean in lines[1][1:3]]
-    assert means[0] - means[1] == pytest.approx(gaps["clear"].gap.mean, abs=2e-3)
-    assert lines[1][3].startswith(f"+{gaps['clear'].gap.mean:.3f} (+0.")
-    picture = captions.drawn(gaps)
-    assert f"clear: {gaps['clear'].gap}; not: {gaps['not'].gap}." in picture.words
-    [axis] = picture.figure.axes
-    assert [text.get_text() for text in axis.get_yticklabels()] == list(gaps)
+def test_the_table_and_the_picture_have_what_was_compared():
+    pair = rows(3.0, (0.1, 1.0))
+    for each, rate in zip(pair, (0.004, 0.008), strict=True):
+        each["rate"] = rate
+        for trial in each["trials"]:
+            trial["nats"] = sum(trial["each"]) / trial["words"]
+    gaps = {"clear": compared(*pair)}
+    [_, line] = captions.table(gaps).lines
+    assert line[3].startswith(f"+{gaps['clear'].gap.mean:.3f} ")
+    assert f"clear: {gaps['clear'].gap}." in captions.drawn(gaps).words

@@ -43,9 +43,6 @@ def test_a_script_cannot_end_its_own_tag_and_two_of_one_name_are_refused(written
 
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*/*.js")), ids=lambda path: path.name)
-def test_the_modules_keep_to_what_the_bundler_understands(path):
+def test_a_module_asks_nobody_for_anything(path):
     text = path.read_text(encoding="utf-8")
-    assert not any(unknown in text for unknown in ("import(", "export default", "export {"))
-    imports = [line for line in text.splitlines() if line.startswith("import")]
-    assert all(line.endswith('.js";') for line in imports)
-    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")  # asks nobody for anything
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")

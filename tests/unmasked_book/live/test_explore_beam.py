@@ -1,16 +1,15 @@
 """What the page of chapter 9 is given is enough for every search that it offers."""
 
 import json
-import re
 
 import pytest
 
 from helpers import copier
-from unmasked.search import beam, penalty
-from unmasked.tokens import EOS, Words
+from unmasked.search import beam
+from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book.live import explore_beam
-from unmasked_book.live.explore import beam_of, branches
+from unmasked_book.live.explore import beam_of
 
 WORDS = Words(["<pad>", "<bos>", "<eos>", *"abcdefghi"])
 ALPHAS = (0.0, 0.6, 1.0)
@@ -33,7 +32,7 @@ def replayed(data, width, alpha):
     return list(beam_of(after, width, data["limit"], alpha))
 
 
-@pytest.mark.parametrize("sentence", ["b", "d c", "i h a a", "a b c d e f g"])
+@pytest.mark.parametrize("sentence", ["b", "a b c d e f g"])
 def test_every_search_that_is_offered_has_what_it_needs_and_finds_what_the_package_finds(sentence):
     data = explore_beam(translator(), sentence, widest=4, penalties=ALPHAS).data
     source = translator().tokens([sentence])
@@ -59,38 +58,13 @@ def test_data_are_small_and_plain():
 def test_words_and_html_are_the_same_each_time_and_a_notebook_shows_the_figure_first(monkeypatch):
     first, second = (explore_beam(translator(), "d c", widest=2) for _ in range(2))
     assert first.html() == second.html()
-    assert "a width of 1 to 2 and a length penalty of 0, 0.6, 1, 1.4" in repr(first)
     assert "The sentences that win: “d c”." in repr(first)
-    assert "The best is “d c <eos>”" in first.picture.words
     assert '<unmasked-beam class="unmasked-live" role="group" aria-label="A beam' in first.html()
-    assert not re.search(r"https?://(?!www\.w3\.org)", first.html())
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda x, raw=False: shown.append((x, raw)))
     first._ipython_display_()
     assert shown[0] == (first.picture, False)
     assert shown[1] == ({"text/html": first.html(), "text/plain": first.words}, True)
-
-
-def test_a_sentence_that_never_ends_is_cut_at_the_limit():
-    assert beam_of(lambda _: [(5, -0.5), (6, -1.0)], 2, 3, 0.0) == (5, 5, 5)
-
-
-def test_a_finished_sentence_wins_once_nothing_can_beat_it():
-    def after(beginning):
-        asked.append(beginning)
-        return [(EOS, -1.0), (5, -1.1)] if not beginning else [(5, -0.1), (EOS, -3.0)]
-
-    asked = []
-    assert beam_of(after, 2, 9, 0.0) == (EOS,)
-    assert asked == [()]
-    asked = []
-    assert beam_of(after, 2, 9, 1.0)[-2:] == (5, 5)  # with a penalty a long one pays
-    assert -1.1 / penalty(9, 1.0) > -1.0
-
-
-def test_branches_nest():
-    known = {(): [(7, -0.1), (9, -0.2)], (9,): [(7, -0.3)]}
-    assert branches(known, {7: 0, 9: 1}) == [[0, -0.1], [1, -0.2, [[0, -0.3]]]]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +73,6 @@ def test_branches_nest():
         ({"translator": copier()}, "translator: .* got Transformer"),
         ({"sentence": " "}, "sentence: .* got ' '"),
         ({"widest": 0}, "widest: .* got 0"),
-        ({"penalties": ()}, "penalties: .* got none"),
         ({"penalties": (0.0, 3.0)}, "penalties: .* from 0 to 2, got 3.0"),
     ],
 )

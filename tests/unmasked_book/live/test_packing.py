@@ -9,12 +9,9 @@ import torch
 from safetensors import numpy as safetensors_numpy
 from torch import Tensor
 
-from helpers import small_config
-from unmasked import Transformer
 from unmasked.storage.model import CONFIG
-from unmasked.tokens import Words
-from unmasked.translator import Translator, folder_of, load, shipped_models
-from unmasked_book.live.packing import as_pairs, packed, quantised
+from unmasked.translator import folder_of, load, shipped_models
+from unmasked_book.live.packing import packed, quantised
 
 
 def opened(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -45,24 +42,7 @@ def test_a_shipped_model_is_small_and_holds_its_weights_and_words(name: str):
     assert pieces == translator.source.words
 
 
-def test_whole_words_stay_in_the_configuration(tmp_path):
-    words = Words(["<pad>", "<bos>", "<eos>", *(f"w{number}" for number in range(20))])
-    Translator(Transformer(small_config()), words, words).save(tmp_path)
-    tensors, header = opened(packed(tmp_path))
-    assert "merges" not in tensors
-    assert header["config"]["source"] == words.words
-
-
 def test_a_row_of_zeros_stays_zero():
     whole, scale = quantised(torch.tensor([[0.0, 0.0], [1.0, -0.5]]))
     assert whole.tolist() == [[0, 0], [127, -64]]
     assert scale.tolist() == pytest.approx([0.0, 1 / 127])
-
-
-def test_merges_out_of_their_order_are_refused():
-    class Other:
-        words = ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "ab"]  # noqa: RUF012
-        merges = [("b", "a")]  # noqa: RUF012
-
-    with pytest.raises(ValueError, match="not in the order in which its tokens were merged"):
-        as_pairs(Other())
