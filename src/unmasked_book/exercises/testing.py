@@ -172,4 +172,4 @@ def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
 
 
 CHECKS = (agrees, leaks, copies)
-PROJECT = examines
+PLUS = examines
