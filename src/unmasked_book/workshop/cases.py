@@ -134,7 +134,7 @@ def decoder_layer(
 def transformer(
     v: int, d: int, h: int, n: int, f: int, b: int, s: int, t: int, hidden: int, train: int = 0
 ) -> Case:
-    words = f"{n} layers, D = {d}, H = {h}, B = {b}, S = {s}, T = {t}"
+    words = f"N = {n}, D = {d}, H = {h}, B = {b}, S = {s}, T = {t}"
     source, target = sentences(b, s, bool(hidden), v), sentences(b, t, bool(hidden), v)
     target[1:, t // 2] *= 1 - hidden * (t > 2)  # padding in the middle, too
     sizes = (v, v + 3 * (s != t), d, h, n, f, train or 0.5)

@@ -40,7 +40,14 @@ def main(words: list[str]) -> None:
     hunt.add_argument("--bugs", type=int, default=1, choices=(1, 2), help="how many (1)")
     grade = action("grade", "a row for each file of a folder, and all verdicts as a CSV")
     grade.add_argument("folder", type=Path)
-    grade.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS), metavar="STEP")
+    grade.add_argument(
+        "--steps",
+        nargs="+",
+        choices=STEPS,
+        default=list(STEPS),
+        metavar="STEP",
+        help="pieces (all)",
+    )
     grade.add_argument("--csv", type=Path, help="(grades.csv, in the folder)")
     options = parser.parse_args(words)
     try:
@@ -58,7 +65,7 @@ def run(options: argparse.Namespace) -> bool:
         case "try":
             return work.looked(options.file, options.step, shell=True)
         case "finish":
-            work.finish(options.file, options.steps)
+            return work.finished(options.file, options.steps)
         case "hint":
             work.hint(options.step, options.number, shell=True)
         case "solution":

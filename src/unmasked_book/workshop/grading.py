@@ -30,40 +30,39 @@ def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = Non
         rows.writerow(["file", "step", "right", "message"])
         for path in tqdm(files, desc="grading", disable=None):
             name, found = str(path.relative_to(folder)), alone(path, steps)
+            marks, said = "", found.get("file", "")
             for step in steps:
-                right, message = found.get(
-                    step, (False, found["file"][1]) if "file" in found else (False, "")
-                )
-                rows.writerow([name, step, int(right), message.replace("\n", " ")])
-            marks = "".join("✓" if found.get(step, (False,))[0] else "✗" for step in steps)
-            wrong = next((said for right, said in found.values() if not right), "")
-            first = wrong.splitlines()[0] if wrong else ""
+                mark, message = found.get(step, "✗" + said)[:1], found.get(step, "✗" + said)[1:]
+                rows.writerow([name, step, int(mark == "✓"), message.replace("\n", " ").strip()])
+                marks += mark
+                said = said or message * (mark == "✗")
+            first = said.splitlines()[0].strip() if said else ""
             tqdm.write(f"{name:{width}}  {marks} {marks.count('✓'):2} of {len(steps)}  {first}")
     print(f"{table}: every verdict.")
 
 
-def alone(path: Path, steps: tuple[str, ...]) -> dict[str, tuple[bool, str]]:
-    """The verdicts on a file, or what became of its process."""
+def alone(path: Path, steps: tuple[str, ...]) -> dict[str, str]:
+    """What is said of each step of a file, or what became of its process."""
     command = [sys.executable, "-m", "unmasked_book.workshop.grading", str(path), *steps]
     try:
         ended = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return {"file": (False, f"stopped after {SECONDS} seconds")}
+        return {"file": f"stopped after {SECONDS} seconds"}
     try:
-        rows = json.loads(ended.stdout.decode().splitlines()[-1])
-        return {step: (right, message) for step, right, message in rows}
+        verdicts: dict[str, str] = json.loads(ended.stdout.decode().splitlines()[-1])
+        return verdicts
     except (IndexError, ValueError):
         last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return {"file": (False, f"its process ended with {ended.returncode}: {''.join(last)}")}
+        return {"file": f"its process ended with {ended.returncode}: {''.join(last)}"}
 
 
-def one(path: Path, steps: list[str]) -> list[tuple[str, bool, str]]:
+def one(path: Path, steps: list[str]) -> dict[str, str]:
     limit_memory()
     try:
         mine = named(path)
     except UnreadableError as error:
-        return [("file", False, str(error))]
-    return [(step, *examine(step, mine.get(step))[1:3]) for step in steps]
+        return {"file": str(error)}
+    return {step: examine(step, mine.get(step)).message for step in steps}
 
 
 def limit_memory() -> None:

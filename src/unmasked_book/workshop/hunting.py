@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 from collections.abc import Mapping
@@ -33,9 +34,15 @@ def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
     path, head = Path(file), HEAD.format(seed, bugs)
     if path.exists():
         raise invalid("file", "a name that is free", str(path), "delete it, or name another")
-    mistakes, (faults, texts, losses) = planted(seed, bugs)
+    mistakes, shown = planted(seed, bugs)
     path.write_text(head + whole([(each.step, each.changes) for each in mistakes]), "utf-8")
     print(f"{path} is a Transformer with {'a mistake' if bugs == 1 else 'two mistakes'} in it.")
+    tell(shown)
+    print(f'Mend it, then: unmasked workshop try {path}, or attempt("{path}").')
+
+
+def tell(shown: Symptoms) -> None:
+    faults, texts, losses = shown
     print("unmasked.check: " + ("; ".join(faults) or "finds nothing wrong") + ".")
     print("With trained weights it translates:")
     for german, english in texts.items():
@@ -43,7 +50,6 @@ def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
     print("Its loss on the phrasebook, and a healthy one's:")
     for step in STEPS_SHOWN:
         print(f"  step {step:2}: {losses[step - 1]:6.2f} {healthy()[2][step - 1]:6.2f}")
-    print(f'Mend {path}, then: unmasked workshop try {path}, or attempt("{path}").')
 
 
 @cache
@@ -94,6 +100,8 @@ def found(mine: Mapping[str, Any], seed: int, bugs: int) -> bool:
     verdicts = [examine(step, mine.get(step)) for step in STEPS]
     if not all(verdict.right for verdict in verdicts):
         print("Not yet: its numbers are not right.")
+        with contextlib.suppress(Exception):  # it may not even run
+            tell(symptoms(mine))
         return False
     for mistake in planted(seed, bugs)[0]:
         print(f"✓ Found. It was in {mistake.step}: {mistake.words}.")

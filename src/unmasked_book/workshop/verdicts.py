@@ -13,6 +13,7 @@ import io
 import linecache
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
@@ -50,7 +51,13 @@ class NotYetError(Exception):
 def examine(step: str, answer: Any) -> Verdict:
     """Compares a reader's function or class with plain.py's."""
     noise = io.StringIO()
-    with torch.random.fork_rng(devices=()), torch.enable_grad(), contextlib.redirect_stdout(noise):
+    with (
+        torch.random.fork_rng(devices=()),
+        torch.enable_grad(),
+        contextlib.redirect_stdout(noise),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
         try:
             with within(SECONDS):
                 found = judged(step, answer)
@@ -111,7 +118,8 @@ def unwritten(answer: Any) -> bool:
     code = getattr(inspect.unwrap(answer) if callable(answer) else None, "__code__", None)
     if code is None or set(code.co_names) - {"super", "__init__", "n_heads"}:
         return False
-    return not any(each.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) for each in used(code))
+    does = ("LOAD_FAST", "LOAD_DEREF", "JUMP_BACKWARD")
+    return not any(each.opname.startswith(does) for each in used(code))
 
 
 def used(code: Any) -> list[Any]:
@@ -177,10 +185,10 @@ def takes(module: nn.Module, given: dict[str, Tensor]) -> None:
             what = "[layer] * n repeats one layer" if ".0." in one else "they are tied later"
             raise NotYetError(f"{one} and {two} are one tensor, and two are asked for: {what}.")
     if missing := [name for name in given if name not in mine]:
-        raise NotYetError(
-            f"it has no parameter {missing[0]}. Asked for are the names of the step, so that "
-            "trained weights fit; a list of layers has to be an nn.ModuleList."
-        )
+        yours = ", ".join([name for name in mine if name not in given][:3])
+        said = f"it has no parameter {missing[0]}" + f", but {yours}" * bool(yours)
+        listed = " Layers belong into an nn.ModuleList." * missing[0].startswith("encoder.")
+        raise NotYetError(f"{said}. The names are given, so that trained weights fit.{listed}")
     if more := [name for name in mine if name not in given]:
         raise NotYetError(f"it has a parameter {more[0]} that is not asked for.")
     for name, values in given.items():
@@ -300,15 +308,15 @@ def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
         said = f"the result has the shape {list(got.shape)}, not {list(right.shape)}"
         return f"✗ {step}: {said}, with {case.words}."
     if differs_again(step, answer, case, got):
-        return f"✗ {step}: two calls with {case.words} give different numbers. Is it random?"
-    number = len(known(step))
-    lines = [f"✗ {step}: none of the {number} mistakes we know, nor two of them."]
+        said = f"two calls with {case.words} give different numbers. Is there dropout"
+        return f"✗ {step}: {said} that does not stop in evaluation (self.training)?"
+    lines = [f"✗ {step}: none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
     lines += [f"    {name} = {value}" for name, value in short(case)]
     lines += [f"  {difference(got, right)}"]
     if case.sizes and (where := located(step, answer, case)):
         lines += [f"  {where}"]
-    lines += [f"  If you think it is right: {REPORT}{quote('workshop: ' + step)}"]
+    lines[-1] += f"\n{REPORT}{quote('workshop: ' + step)}"
     return "\n".join(lines)
 
 
@@ -317,7 +325,7 @@ def differs_again(step: str, answer: Any, case: Case, got: Tensor) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]
+    return (str(error).splitlines() or [""])[0].rstrip(".")
 
 
 def place(error: BaseException) -> str:
@@ -364,37 +372,33 @@ def difference(got: Tensor, right: Tensor) -> str:
     one, two = got[tuple(at)].item(), right[tuple(at)].item()
     values = f"{two:.4g}" if isinstance(two, float) else f"{two}"
     yours = f"{one:.4g}" if isinstance(one, float) else f"{one}"
-    return f"At {at} it should be {values} and is {yours}."
+    return f"{f'At {at} it' if at else 'It'} should be {values} and is {yours}."
 
 
 def located(step: str, answer: Any, case: Case) -> str:
-    """The first part, by its name, that receives something else than it should."""
+    """The first part, by its name and in the order of calls, that receives something else."""
     theirs, ours = (heard(step, made, case) for made in (answer, getattr(plain, step)))
-    for name, calls in ours.items():
-        if name not in theirs:
-            return f"{name} is never called."
-        for number, (mine, right) in enumerate(zip(theirs[name], calls, strict=False)):
-            for place, (x, y) in enumerate(zip(mine, right, strict=False)):
-                if not alike(x, y):
-                    which = f", call {number + 1}" if len(calls) > 1 else ""
-                    said = f"receive something else: input {place + 1}{which}"
-                    return f"{name} is the first part to {said}."
-        if len(theirs[name]) != len(calls):
-            return f"{name} is called {len(theirs[name])} times, and {len(calls)} are right."
+    for number, (name, right) in enumerate(ours):
+        before = [each for each, _ in ours[:number]].count(name)
+        calls = [given for each, given in theirs if each == name]
+        if len(calls) <= before:
+            return f"{name} is called {len(calls)} times, and more often is right."
+        for place, (x, y) in enumerate(zip(calls[before], right, strict=False), start=1):
+            if not alike(x, y):
+                return f"{name} is the first part to receive something else: input {place}."
     return "Every part receives what it should: look at what is done with the last one's result."
 
 
-def heard(step: str, made: Any, case: Case) -> dict[str, list[tuple[Tensor, ...]]]:
-    """The inputs of each named part, in the order of first calls."""
-    calls: dict[str, list[tuple[Tensor, ...]]] = {}
+def heard(step: str, made: Any, case: Case) -> list[tuple[str, list[Tensor]]]:
+    """Every call of a named part, and its inputs."""
+    calls: list[tuple[str, list[Tensor]]] = []
     module = runner(step, made, case)
-    assert isinstance(module, nn.Module)
     for name, part in module.named_modules():
         if name:
 
             def hear(_: nn.Module, given: Any, name: str = name) -> None:
-                kept = tuple(x.detach().clone() for x in given if isinstance(x, Tensor))
-                calls.setdefault(name, []).append(kept)
+                kept = [x.detach().clone() for x in given if isinstance(x, Tensor)]
+                calls.append((name, kept))
 
             part.register_forward_pre_hook(hear)
     with contextlib.suppress(Exception):

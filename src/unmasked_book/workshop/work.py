@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,9 @@ from unmasked_book.workshop import hunting
 from unmasked_book.workshop.files import Pieces, UnreadableError, collected, named
 from unmasked_book.workshop.practice import learner, practise, trained, translated
 from unmasked_book.workshop.reference import STEPS, defined, text
-from unmasked_book.workshop.verdicts import Verdict, examine
+from unmasked_book.workshop.verdicts import REPORT, Verdict, examine
+
+BOOK = "https://transformer-unmasked.github.io/unmasked/book/"
 
 
 @cache
@@ -56,17 +61,34 @@ def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> b
         print(progress(verdicts))
     if len(right) == len(STEPS):
         return whole(mine, shell)
-    last = next((each for each in verdicts if each.waiting), verdicts[-1])
-    last = verdicts[-1] if not (verdicts[-1].right or verdicts[-1].waiting) else last
-    print(last.message)
-    if last.waiting:
-        print("  About {minutes} minutes; its chapter is {chapter}.".format_map(steps()[last.step]))
-    if right:
-        ours = call(shell, "solution", right[-1].step, ", globals()")
-        print(f"  Ours beside yours, where yours is right: {ours}")
-    if not last.right:
+    wrong = [verdict for verdict in verdicts if not verdict.right]
+    for last in [verdict for verdict in wrong if not verdict.waiting] or wrong[:1]:
+        said, report, address = last.message.partition(REPORT)
+        print(said)
+        if last.waiting:
+            waits(last.step, mine)
+            if right and step is None:
+                ours = call(shell, "solution", right[-1].step, f", {source(pieces)}")
+                print(f"  Ours beside yours, where yours is right: {ours}")
         print(f"  A hint: {call(shell, 'hint', last.step)}")
-    return last.right
+        if report:
+            print(f"  If you think that it is right, tell us: {report}{address}")
+    if step and right:
+        print(right[0].message)
+    return not wrong
+
+
+def waits(step: str, mine: Mapping[str, Any]) -> None:
+    """What there is to read; and whether it goes by another name."""
+    others = [name for name in mine if name not in STEPS]
+    if step not in mine and (near := get_close_matches(step, others, 1, 0.8)):
+        print(f"  There is no {step}. Did you mean your {near[0]}?")
+    about = steps()[step]
+    print(f"  About {about['minutes']} minutes. Its chapter: {BOOK}{about['chapter']}.html")
+
+
+def source(pieces: Pieces) -> str:
+    return f'"{pieces}"' if isinstance(pieces, str | Path) else "globals()"
 
 
 def progress(verdicts: list[Verdict]) -> str:
@@ -83,15 +105,20 @@ def call(shell: bool, action: str, step: str, more: str = "") -> str:
 
 def whole(mine: Mapping[str, Any], shell: bool) -> bool:
     """All eleven are right: then trained weights fit, and nothing is found by unmasked.check."""
-    print("All eleven are right. With the weights of de-en, your Transformer translates:")
-    for german, english in translated(mine, trained(mine)).items():
+    with contextlib.redirect_stdout(io.StringIO()) as noise:
+        texts = translated(mine, trained(mine))
+        torch.manual_seed(0)
+        fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
+        report = unmasked.check(fresh, source_vocab=12, target_vocab=14, quiet=True)
+    print("All eleven are right. With the weights of de-en, a model that comes with this book and")
+    print("was trained on image captions, your Transformer translates:")
+    for german, english in texts.items():
         print(f"  {german} → {english}")
-    torch.manual_seed(0)
-    fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
-    report = unmasked.check(fresh, source_vocab=12, target_vocab=14, quiet=True)
-    print(f"unmasked.check: {report.summary()}.")
+    print(f"unmasked.check finds {'no fault' if report.ok else 'a fault'} in it.")
     for fault in report.faults:
         print(f"  {fault.what}; {fault.advice}.")
+    if printed := noise.getvalue().splitlines():
+        print(f"  (It prints {len(printed)} lines meanwhile, which are left out: {printed[0]} ...)")
     ours = "unmasked workshop finish" if shell else "finish(globals())"
     print(f"Now train it on a toy language, which takes about a minute: {ours}")
     return report.ok
@@ -126,11 +153,16 @@ def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
 
 def finish(pieces: Pieces, steps: int = 900) -> None:
     """Trains the reader's model on the phrasebook with the reader's loss; then it translates."""
+    finished(pieces, steps)
+
+
+def finished(pieces: Pieces, steps: int) -> bool:
+    """Whether there was something to train."""
     mine = named(pieces)
     for step in STEPS:
         if not (verdict := examine(step, mine.get(step))).right:
-            print(f"{verdict.message}\nFirst all eleven have to be right.")
-            return
+            print(f"{verdict.message.partition(REPORT)[0]}\nFirst all eleven have to be right.")
+            return False
     data, threads = phrasebook_data(), torch.get_num_threads()
     torch.set_num_threads(1)  # on a busy machine two wait for each other at every small step
     try:
@@ -146,6 +178,10 @@ def finish(pieces: Pieces, steps: int = 900) -> None:
     written = [data.target.decode(row) for row in rows]
     right = sum(text == each.english for text, each in zip(written, tests, strict=True))
     print(f"The loss fell from {losses[0]:.2f} to {losses[-1]:.2f} in {steps} steps.")
-    print(f"Of {len(tests)} sentences with combinations it has never seen, {right} are right:")
+    more = " (after 900 steps about 280)" if steps < 900 else ""
+    print(
+        f"Of {len(tests)} sentences with combinations it has never seen, {right} are right{more}:"
+    )
     for english, each in list(zip(written, tests, strict=True))[:4]:
         print(f"  {each.german} → {english}")
+    return True
