@@ -15,7 +15,7 @@ from typing import Self
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn import functional as F
 
 
 def padding_mask(tokens: Tensor) -> Tensor:  # [B, S] → [B, 1, 1, S]
@@ -165,7 +165,7 @@ def generate(model: nn.Module, source: Tensor, n: int) -> Tensor:  # [B, S] → 
 def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     """How surprised the model is at each next token, on average over all that are not padding."""
     logits = model(source, target[:, :-1])
-    return cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
 
 
 def renamed(key: str) -> str:

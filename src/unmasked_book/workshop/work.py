@@ -139,7 +139,7 @@ def solution(step: str, pieces: Pieces = None) -> None:
     check_choice("step", step, STEPS)
     if pieces is not None and (mine := defined(collected(named(pieces)), step)):
         print(f"# yours\n{mine}\n\n# ours")
-    print(text(step))
+    print(text(step).split("\n\n    @classmethod")[0])
 
 
 def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:

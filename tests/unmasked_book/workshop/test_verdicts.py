@@ -26,7 +26,7 @@ OTHER_WAYS = {  # of computing the same
     "DecoderLayer": (("return x + self.dropout(", "return torch.add(x, self.dropout("), ("self.feed_forward_norm(x)))", "self.feed_forward_norm(x))))")),
     "Transformer": (("so_far & padding_mask(target)", "padding_mask(target) * so_far"), (" * math.sqrt(embedding.embedding_dim)", " * embedding.embedding_dim**0.5")),
     "generate": ((" and not ended.all()", ""), ("logits[:, 1:].argmax(-1, keepdim=True) + 1", "logits.index_fill(1, torch.tensor([0]), -1e9).argmax(-1, keepdim=True)")),
-    "loss": (("cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)", "cross_entropy(logits.mT, target[:, 1:], ignore_index=0)"),),
+    "loss": (("F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)", "F.cross_entropy(logits.mT, target[:, 1:], ignore_index=0)"),),
 }  # fmt: skip
 
 

@@ -29,10 +29,7 @@ def run(monkeypatch, *words):
 
 def written(path, *names):
     """The unfinished file with some pieces as in plain.py."""
-    source = START.replace(
-        "from torch import nn\n",
-        "from torch import Tensor, nn\nfrom torch.nn.functional import cross_entropy\n",
-    )
+    source = START.replace("import math\n", "import math\nfrom typing import Self\n")
     for name in names:
         source = source.replace(defined(source, name), text(name))
     path.write_text(source, "utf-8")
