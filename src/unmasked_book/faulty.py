@@ -4,7 +4,7 @@
 target)`, and which properties `unmasked.check` must then find at fault: these, and no others.
 """
 
-# ruff: noqa: ARG002, ARG005 (the faulty versions take what the healthy one takes)
+# ruff: noqa: ARG002, ARG005, E501 (the faulty versions take what the healthy one takes; a table)
 # Written as one writes at home, without types:
 # mypy: ignore-errors
 
@@ -20,6 +20,8 @@ from torch.nn import functional as F
 
 from unmasked import Transformer, TransformerConfig
 from unmasked.positions import sinusoids
+from unmasked_book.workshop.mistakes import known
+from unmasked_book.workshop.reference import module, whole
 
 SOURCE, TARGET = 13, 17  # words
 VOCABULARIES = {"source_vocab": SOURCE, "target_vocab": TARGET}
@@ -188,6 +190,36 @@ def faulty(*properties, **options):
     return register
 
 
+PLANTED = {  # of the workshop's known mistakes: name, step, words
+    "AMaskWithoutItsDiagonal": ("causal_mask", "a triangle that hides each word from itself"),
+    "AHiddenScoreOfNearlyZero": ("attention", "hidden scores of zero (or nearly): e⁰ is 1, so hidden keys are seen"),
+    "ASoftmaxOverTheQueries": ("attention", "a softmax over the queries"),
+    "ASoftmaxOverTheBatch": ("attention", "a softmax over the batch"),
+    "HeadsThatAreCutOutOfPositions": ("MultiHeadAttention", "heads split without a transpose"),
+    "ATargetThatIsShiftedTwice": ("Transformer", "a target that the model shifts once more"),
+    "CrossAttentionWithoutItsResidual": ("DecoderLayer", "no sum around cross-attention"),
+    "NoCrossAttention": ("DecoderLayer", "no cross-attention"),
+    "CrossAttentionThatReadsTheTarget": ("DecoderLayer", "cross-attention that reads the target, not the memory"),
+    "NoPositionsInTheEncoder": ("Transformer", "no positions in the encoder"),
+    "NoPositionsInTheDecoder": ("Transformer", "no positions in the decoder"),
+    "PositionsThatGoDownTheBatch": ("Transformer", "positions that count the sentences of the batch, not the tokens"),
+    "SourcePaddingIsSeenInCrossAttention": ("Transformer", "cross-attention that sees the source's padding"),
+    "AnotherTokenForPadding": ("padding_mask", "a mask that hides <bos> (1) and shows the padding"),
+    "OneSentencesPaddingForAll": ("padding_mask", "the first sentence's mask for every sentence"),
+}  # fmt: skip
+
+
+def planted(name, *properties):
+    """Registers a known mistake of the workshop, planted in plain.py."""
+    step, words = PLANTED[name]
+    changes = next(each.changes for each in known(step) if each.words == words)
+
+    def make():
+        return module(whole([(step, changes)])).Transformer(SOURCE, TARGET, WIDTH, HEADS, 2, 16, 0)
+
+    FAULTY[name] = Fault(make, set(properties), dict(VOCABULARIES))
+
+
 def in_words(name: str) -> str:
     """The name of a mistake, as one says it."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=A)(?=[A-Z])|_", " ", name).lower()
@@ -228,12 +260,7 @@ class AWordInsteadOfLogits(Healthy):
         return super().forward(source, target).argmax(-1)
 
 
-@faulty("runs")
-class AMaskWithoutItsDiagonal(Healthy):
-    """The first word may look at nothing, and the softmax of nothing is NaN."""
-
-    def causal(self, n):
-        return torch.ones(n, n, dtype=torch.bool).tril(-1)
+planted("AMaskWithoutItsDiagonal", "runs")
 
 
 @faulty("runs")
@@ -388,15 +415,7 @@ class ACausalMaskUpsideDown(Healthy):
         return super().causal(n).t()
 
 
-class Tiny(Attention):
-    hidden = 1e-9
-
-
-@faulty("causality", "padding")
-class AHiddenScoreOfNearlyZero(Healthy):
-    """1e-9 where -1e9 was meant."""
-
-    attention = Tiny
+planted("AHiddenScoreOfNearlyZero", "causality", "padding")
 
 
 @faulty("causality")
@@ -409,34 +428,9 @@ class ASummaryOfTheWholeTarget(Healthy):
         return x + (x * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
 
 
-class OverQueries(Finite):
-    axis = -2
-
-
-@faulty("causality", "padding")
-class ASoftmaxOverTheQueries(Healthy):
-    attention = OverQueries
-
-
-class OverTheBatch(Finite):
-    axis = 0
-
-
-@faulty("causality", "padding")
-class ASoftmaxOverTheBatch(Healthy):
-    attention = OverTheBatch
-
-
-class View(Attention):
-    def split(self, x):
-        return x.reshape(len(x), HEADS, x.shape[1], -1)
-
-
-@faulty("causality", "padding")
-class HeadsThatAreCutOutOfPositions(Healthy):
-    """A view [B, H, L, K] of [B, L, D] runs, and mixes what stands at different positions."""
-
-    attention = View
+planted("ASoftmaxOverTheQueries", "causality", "padding")
+planted("ASoftmaxOverTheBatch", "causality", "padding")
+planted("HeadsThatAreCutOutOfPositions", "causality", "padding")
 
 
 class OverTime(nn.Module):
@@ -472,10 +466,7 @@ class ANormOverTheBatchInTraining(Healthy):
 # --- It does not see what it should -------------------------------------------------------------
 
 
-@faulty("own words")
-class ATargetThatIsShiftedTwice(Healthy):
-    def forward(self, source, target):
-        return super().forward(source, F.pad(target[:, :-1], (1, 0), value=1))
+planted("ATargetThatIsShiftedTwice", "own words")
 
 
 @faulty("own words")
@@ -496,38 +487,9 @@ class ADecoderThatLooksAtItsOwnWordOnly(Healthy):
         return torch.eye(n, dtype=torch.bool)
 
 
-class Forgetful(Layer):
-    def forward(self, x, past, mask, memory=None, memory_mask=None):
-        x = self.norms[0](x + self.own(x, past, mask))
-        if self.across is not None:
-            x = self.norms[2](self.across(x, memory, memory_mask))
-        return self.norms[1](x + self.feed_forward(x))
-
-
-@faulty("own words")
-class CrossAttentionWithoutItsResidual(Healthy):  # erratum 23
-    layer = Forgetful
-
-
-class Blind(Layer):
-    def forward(self, x, past, mask, memory=None, memory_mask=None):
-        x = self.norms[0](x + self.own(x, past, mask))
-        return self.norms[1](x + self.feed_forward(x))
-
-
-@faulty("source", "gradient")
-class NoCrossAttention(Healthy):
-    layer = Blind
-
-
-class Inward(Layer):
-    def forward(self, x, past, mask, memory=None, memory_mask=None):
-        return super().forward(x, past, mask, x, mask)
-
-
-@faulty("source", "gradient")
-class CrossAttentionThatReadsTheTarget(Healthy):
-    layer = Inward
+planted("CrossAttentionWithoutItsResidual", "own words")
+planted("NoCrossAttention", "source", "gradient")
+planted("CrossAttentionThatReadsTheTarget", "source", "gradient")
 
 
 @faulty("source")
@@ -537,18 +499,8 @@ class CrossAttentionUnderTheCausalMask(Healthy):
         return self.source_mask(source) & ones.tril()
 
 
-@faulty("order")
-class NoPositionsInTheEncoder(Healthy):
-    def embed_source(self, source):
-        return self.source_words(source) * math.sqrt(WIDTH)
-
-
-@faulty("order")
-class NoPositionsInTheDecoder(Healthy):
-    """Two layers under a causal mask can still tell something about order."""
-
-    def embed_target(self, target, start=0):
-        return self.target_words(target) * math.sqrt(WIDTH)
+planted("NoPositionsInTheEncoder", "order")
+planted("NoPositionsInTheDecoder", "order")
 
 
 @faulty("order")
@@ -564,12 +516,7 @@ class PositionsSharedByTwoWords(Healthy):
         return self.source_words(source) * math.sqrt(WIDTH) + places
 
 
-@faulty("order", "padding")
-class PositionsThatGoDownTheBatch(Healthy):
-    """As if the batch came second: all words of a sentence have one position."""
-
-    def embed_target(self, target, start=0):
-        return self.target_words(target) * math.sqrt(WIDTH) + self.table[: len(target), None]
+planted("PositionsThatGoDownTheBatch", "order", "padding")
 
 
 # --- Padding and neighbours ---------------------------------------------------------------------
@@ -584,10 +531,7 @@ class SourcePaddingIsSeenByTheEncoder(Healthy):
         return x
 
 
-@faulty("padding")
-class SourcePaddingIsSeenInCrossAttention(Healthy):
-    def memory_mask(self, source, target):
-        return torch.ones(1, 1, dtype=torch.bool)
+planted("SourcePaddingIsSeenInCrossAttention", "padding")
 
 
 @faulty("padding")
@@ -595,18 +539,8 @@ class TorchThatSeesPaddingInCrossAttention(Torch):
     hides_padding_across = False
 
 
-@faulty("padding")
-class AnotherTokenForPadding(Healthy):
-    """The mask hides a real word and shows the padding."""
-
-    def source_mask(self, source):
-        return (source != 1)[:, None, None, :]
-
-
-@faulty("padding")
-class OneSentencesPaddingForAll(Healthy):
-    def target_mask(self, target, layer):
-        return self.causal(target.shape[1]) & (target[0] != 0)
+planted("AnotherTokenForPadding", "padding")
+planted("OneSentencesPaddingForAll", "padding")
 
 
 @faulty("padding")

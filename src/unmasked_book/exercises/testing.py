@@ -162,8 +162,9 @@ def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
     """Which of three properties two healthy and six faulty models break."""
     for name in EXAMINED:
         torch.manual_seed(0)
-        model = getattr(faulty, name)().eval()
-        expected = ASKED & faulty.FAULTY[name].properties if name in faulty.FAULTY else set()
+        known = faulty.FAULTY.get(name)
+        model = (known.make if known else getattr(faulty, name))().eval()
+        expected = ASKED & known.properties if known else set()
         got = set(answer(model))
         if got != expected:
             said, right = (", ".join(sorted(each)) or "nothing" for each in (got, expected))
