@@ -400,7 +400,7 @@ def test_a_file_that_is_no_recipe_is_refused(command, tmp_path, text, message):
         (f"train --set training.rate={5000 * '['}", r"rate: expected a number .*, got '\[\["),
         (f"train --set data.count={10**12}", "count: expected"),
         ("train --every 0", "--every: expected a whole number of at least 1, got 0"),
-        ("train --checkpoint-every -1", "--checkpoint-every: expected a whole number of at leas"),
+        ("train --checkpoint-every -1", "--checkpoint-every: expected a whole number"),
         ("train --out tiny.toml", r"--out: expected a folder, got tiny.toml \(File exists\)"),
         ("train --device quantum", "--device: expected .*, got 'quantum'"),
         ("translate --model . a", NO_FOLDER.format(r"\.")),
