@@ -1,13 +1,19 @@
 """What a page defines as a piece of the Transformer is what plain.py has."""
 
 import ast
+import re
 
 import pytest
 
 from helpers.pages import code_cells
 from unmasked_book.workshop.reference import text
 
-PIECES = [("01_masks", "padding_mask"), ("01_masks", "causal_mask")]
+PIECES = [
+    ("01_masks", "padding_mask"),
+    ("01_masks", "causal_mask"),
+    ("03_attention", "attention"),
+    ("03_attention", "MultiHeadAttention"),
+]
 
 
 def bare(source, name):
@@ -25,5 +31,7 @@ def bare(source, name):
 
 @pytest.mark.parametrize(("page", "piece"), PIECES)
 def test_a_page_and_the_file_define_the_same(page, piece):
-    [cell] = [c.source for c in code_cells(page) if f"def {piece}(" in c.source]
+    [cell] = [
+        c.source for c in code_cells(page) if re.search(rf"^(def|class) {piece}\(", c.source, re.M)
+    ]
     assert bare(cell, piece) == bare(text(piece), piece)
