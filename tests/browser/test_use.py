@@ -47,7 +47,7 @@ def test_the_buttons_of_a_chapter_open_colab_and_binder_and_download_it(visit: V
 def test_the_menus_open_on_a_phone_and_lead_on(visit: Visit):
     visit.page.set_viewport_size(SIZES["narrow"])
     for side, title, goal in (
-        ("secondary", "By hand", "#by-hand"),
+        ("secondary", "From a mean", "#from-a-mean-to-a-mask"),
         ("primary", "Positional", "02_positional_encoding"),
     ):
         page = visit.open(CHAPTER)
