@@ -45,10 +45,9 @@ def run() -> None:
     name, words = f"{program()} {options.command}", options.options
     debug = "--debug" in words
     try:
-        if options.command in added:
-            added[options.command]().main(words)
-        else:
-            COMMANDS[options.command].main(words)
+        chosen = options.command
+        module = added[chosen]() if chosen in added else COMMANDS[chosen]
+        module.main(words)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, FloatingPointError) as error:

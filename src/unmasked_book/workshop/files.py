@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from unmasked_book.workshop.limits import EndlessError, within
-from unmasked_book.workshop.reference import STEPS
+from unmasked_book.workshop.reference import STEPS, lines_of
 from unmasked_book.workshop.verdicts import SECONDS, place
 
 UNFINISHED = Path(__file__).with_name("unfinished.txt")
@@ -49,7 +50,7 @@ def loaded(path: Path) -> ModuleType:
         with within(SECONDS):
             exec(code, vars(module))
     except EndlessError as error:
-        raise UnreadableError(f"{path.name} was stopped after 10 seconds{place(error)}") from None
+        raise UnreadableError(f"{path.name} was stopped after {error}{place(error)}") from None
     except (Exception, SystemExit) as error:
         what = f"{type(error).__name__}: {error}{place(error)}"
         raise UnreadableError(f"{path.name} stops with {what}") from None
@@ -67,8 +68,7 @@ def collected(pieces: Mapping[str, Any]) -> str:
     for lines in cells.values():
         source = "".join(lines)
         for node in ast.parse(source).body:
-            first = min(getattr(x, "lineno", 1) for x in [node, *decorators(node)])
-            text = "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+            text = lines_of(source, node)
             if isinstance(node, ast.Import | ast.ImportFrom):
                 head += f"\n{text}" * (text not in head)
             elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign):
@@ -76,13 +76,6 @@ def collected(pieces: Mapping[str, Any]) -> str:
     return "\n\n\n".join([head, *parts]) + "\n"
 
 
-def decorators(node: ast.stmt) -> list[ast.expr]:
-    return node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-
-
 def code_of(piece: Any) -> Any:
     """Of a function, or of a class's forward; a class in a notebook has no file of its own."""
-    piece = getattr(piece, "forward", piece)
-    while hasattr(piece, "__wrapped__"):
-        piece = piece.__wrapped__
-    return getattr(piece, "__code__", None)
+    return getattr(inspect.unwrap(getattr(piece, "forward", piece)), "__code__", None)

@@ -32,7 +32,8 @@ def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = Non
             name, found = str(path.relative_to(folder)), alone(path, steps)
             marks, said = "", found.get("file", "")
             for step in steps:
-                mark, message = found.get(step, "✗" + said)[:1], found.get(step, "✗" + said)[1:]
+                verdict = found.get(step, "✗" + said)
+                mark, message = verdict[0], verdict[1:]
                 rows.writerow([name, step, int(mark == "✓"), message.replace("\n", " ").strip()])
                 marks += mark
                 said = said or message * (mark == "✗")

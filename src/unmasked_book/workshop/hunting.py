@@ -16,9 +16,9 @@ import torch
 import unmasked
 from unmasked import plain
 from unmasked.errors import check_whole, invalid
-from unmasked.text.sources import phrasebook_data
+from unmasked.text.sources import Data, phrasebook_data
 from unmasked_book.workshop.mistakes import Mistake, known
-from unmasked_book.workshop.practice import learner, practise, trained, translated
+from unmasked_book.workshop.practice import learner, practise, translated
 from unmasked_book.workshop.reference import STEPS, module, whole
 from unmasked_book.workshop.verdicts import examine
 
@@ -73,17 +73,22 @@ def healthy() -> Symptoms:
     return symptoms(vars(plain))
 
 
+@cache
+def sentences() -> Data:
+    return phrasebook_data(2000)
+
+
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
     """What unmasked.check says, translations with trained weights, losses of a short training."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         model = mine["Transformer"](12, 14, 32, 4, 2, 64)
         report = unmasked.check(model, source_vocab=12, target_vocab=14, quiet=True)
-        data = phrasebook_data(2000)
+        data = sentences()
         torch.manual_seed(0)
         losses = practise(mine, learner(mine, data, (32, 4, 1, 64, 0.0)), data, STEPS_SHOWN[-1])
         faults = [fault.what for fault in report.faults]
-        return faults, translated(mine, trained(mine)), [round(loss, 2) for loss in losses]
+        return faults, translated(mine), [round(loss, 2) for loss in losses]
 
 
 def seed_of(path: Path) -> tuple[int, int] | None:

@@ -15,22 +15,28 @@ class Mistake(NamedTuple):
     changes: Changes
 
 
+def known(step: str) -> tuple[Mistake, ...]:
+    return table()[step]
+
+
 @cache
-def known(step: str = "") -> tuple[Mistake, ...]:
-    """Those of a step, or all."""
-    found, names, here = [], {}, ""
+def table() -> dict[str, tuple[Mistake, ...]]:
+    """By step."""
+    found: dict[str, tuple[Mistake, ...]] = {}
+    names, step = {}, ""
     for line in Path(__file__).with_name("mistakes.txt").read_text("utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         if line.startswith("["):
-            here = line.strip("[]")
-        elif not here:
+            step = line.strip("[]")
+        elif not step:
             name, value = line.split(" = ", 1)
             names["{" + name + "}"] = value
-        elif step in ("", here):
+        else:
             words, *changes = line.split(" ‖ ")
-            found.append(Mistake(here, words, tuple(change(each, names) for each in changes)))
-    return tuple(found)
+            mistake = Mistake(step, words, tuple(change(each, names) for each in changes))
+            found[step] = (*found.get(step, ()), mistake)
+    return found
 
 
 def change(written: str, names: dict[str, str]) -> tuple[str, str]:

@@ -20,22 +20,19 @@ from unmasked_book.captions import CAPTIONS
 SIZES = (64, 4, 2, 256, 0.0)  # width, heads, layers, inner width, dropout
 
 
-def trained(mine: Mapping[str, Any]) -> nn.Module:
-    """A reader's model with the weights of de-en."""
-    theirs = plain.Transformer.from_pretrained("de-en")
-    c = unmasked.load("de-en").model.config
+def translated(mine: Mapping[str, Any]) -> dict[str, str]:
+    """Three captions, by a reader's model and search with the weights of de-en.
+
+    What is written after <eos> is shown, too.
+    """
+    translator, found = unmasked.load("de-en"), {}
+    c = translator.model.config
     sizes = (c.source_vocab, c.target_vocab, c.d_model, c.n_heads, c.n_layers, c.d_ff)
     model: nn.Module = mine["Transformer"](*sizes)
-    model.load_state_dict(theirs.state_dict(), strict=False)
-    return model.eval()
-
-
-def translated(mine: Mapping[str, Any], model: nn.Module) -> dict[str, str]:
-    """Three captions, with the reader's own search."""
-    translator, found = unmasked.load("de-en"), {}
+    weights = plain.Transformer.from_pretrained("de-en").state_dict()
+    model.load_state_dict(weights, strict=False)
     for caption in CAPTIONS[:3]:
-        source, _ = translator.corpus([(caption.german, "")]).batch()
-        [row] = mine["generate"](model, source, 40).tolist()
+        [row] = mine["generate"](model.eval(), translator.tokens([caption.german]), 40).tolist()
         found[caption.german] = translator.target.decode([token for token in row if token > 2])
     return found
 

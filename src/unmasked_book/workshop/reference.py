@@ -37,9 +37,15 @@ def defined(source: str, name: str) -> str:
     """The lines that define a function or a class at the top of a file, with its decorators."""
     for node in reversed(ast.parse(source).body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+            return lines_of(source, node)
     return ""
+
+
+def lines_of(source: str, node: ast.stmt) -> str:
+    """Of a statement, with its decorators."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(each.lineno for each in decorators)])
+    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
 
 
 def changed(step: str, changes: Changes) -> str:
@@ -67,8 +73,9 @@ def whole(mistakes: Iterable[tuple[str, Changes]]) -> str:
     return source
 
 
-def module(source: str, name: str = "mistaken", file: str = "<mistaken>") -> ModuleType:
-    made = ModuleType(name)
-    made.__file__ = plain.__file__ if file == "<mistaken>" else file  # finds the models
-    exec(compile(source, file, "exec"), vars(made))
+def module(source: str) -> ModuleType:
+    """A changed plain.py, run."""
+    made = ModuleType("mistaken")
+    made.__file__ = plain.__file__  # from_pretrained finds the models beside it
+    exec(source, vars(made))
     return made

@@ -8,6 +8,7 @@ agree. What nobody knows is located by what each part receives, and by the small
 from __future__ import annotations
 
 import contextlib
+import dis
 import inspect
 import io
 import linecache
@@ -62,7 +63,7 @@ def examine(step: str, answer: Any) -> Verdict:
             with within(SECONDS):
                 found = judged(step, answer)
         except EndlessError as error:
-            said = f"it was stopped after {SECONDS:.0f} seconds{place(error)}"
+            said = f"it was stopped after {error}{place(error)}"
             found = Verdict(step, False, f"✗ {step}: {said}. Is there a loop that never ends?")
     printed = noise.getvalue().splitlines()
     if printed and not found.right:
@@ -79,13 +80,12 @@ def judged(step: str, answer: Any) -> Verdict:
         outcomes = [outcome(step, answer, case) for case in probes(step)]
         pairs = zip(probes(step), outcomes, strict=True)
         wrong = next((pair for pair in pairs if differs(step, *pair)), None)
+        found = recognised(step, outcomes) if wrong else []
+        wrong = wrong or next(failing(step, answer), None)
         if wrong is None:
-            wrong = next(failing(step, answer), None)
-            if wrong is None and (said := careless(step, answer)):
+            if said := careless(step, answer):
                 return Verdict(step, False, f"✗ {step}: the numbers are right, but {said}")
-        if wrong is None:
             return Verdict(step, True, f"✓ {step}")
-        found = recognised(step, outcomes)
         if len(found) == 1:
             words = [mistake.words for mistake in found[0]]
             if len(words) == 1:
@@ -119,15 +119,8 @@ def unwritten(answer: Any) -> bool:
     if code is None or set(code.co_names) - {"super", "__init__", "n_heads"}:
         return False
     does = ("LOAD_FAST", "LOAD_DEREF", "JUMP_BACKWARD")
-    return not any(each.opname.startswith(does) for each in used(code))
-
-
-def used(code: Any) -> list[Any]:
-    """What a function does, but for `super().__init__()`."""
-    import dis
-
-    steps = list(dis.get_instructions(code))
-    return [] if "super" in code.co_names else steps
+    begun = "super" in code.co_names  # `super().__init__()`, and nothing else
+    return begun or not any(each.opname.startswith(does) for each in dis.get_instructions(code))
 
 
 def check_kind(step: str, answer: Any) -> None:

@@ -19,7 +19,7 @@ from unmasked.text.corpus import Corpus
 from unmasked.text.sources import phrasebook_data, phrasebook_test
 from unmasked_book.workshop import hunting
 from unmasked_book.workshop.files import Pieces, UnreadableError, collected, named
-from unmasked_book.workshop.practice import learner, practise, trained, translated
+from unmasked_book.workshop.practice import learner, practise, translated
 from unmasked_book.workshop.reference import STEPS, defined, text
 from unmasked_book.workshop.verdicts import REPORT, Verdict, examine
 
@@ -106,7 +106,7 @@ def call(shell: bool, action: str, step: str, more: str = "") -> str:
 def whole(mine: Mapping[str, Any], shell: bool) -> bool:
     """All eleven are right: then trained weights fit, and nothing is found by unmasked.check."""
     with contextlib.redirect_stdout(io.StringIO()) as noise:
-        texts = translated(mine, trained(mine))
+        texts = translated(mine)
         torch.manual_seed(0)
         fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
         report = unmasked.check(fresh, source_vocab=12, target_vocab=14, quiet=True)
