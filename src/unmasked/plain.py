@@ -163,7 +163,7 @@ def generate(model: nn.Module, source: Tensor, n: int) -> Tensor:  # [B, S] → 
 
 
 def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-    """How surprised the model is at each next token, on average over all that are not padding."""
+    """The mean cross-entropy of each next token, padding left out."""
     logits = model(source, target[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
 
