@@ -146,7 +146,7 @@ def head_atlas(
             sums[role] = sums[role] + weight if role in sums else weight
             queries[role] = queries.get(role, 0) + int(counted.sum())
     return {
-        kind: {role: sums[kind, role] / queries[kind, role] for role in roles}
+        kind: {role: (sums[kind, role] / queries[kind, role]).cpu() for role in roles}
         for kind, roles in ROLES.items()
     }
 
