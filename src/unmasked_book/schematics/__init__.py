@@ -1,1 +1,0 @@
-"""Schematics of the book: each a function that returns a drawing."""
