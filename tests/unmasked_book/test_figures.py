@@ -11,7 +11,7 @@ from unmasked_book.figures import FOLDER, figure, figure_names
 SVG = "{http://www.w3.org/2000/svg}"
 BOOK = Path(__file__).parents[2] / "book"
 PAGES = "".join(path.read_text("utf-8") for path in BOOK.rglob("*.ipynb"))
-USED = set(re.findall(r'figure\(\"([a-z-]+)\"\)', PAGES))
+USED = set(re.findall(r'figure\(\\"([a-z-]+)\\"\)', PAGES))
 
 
 @pytest.mark.parametrize("name", figure_names())
