@@ -401,7 +401,7 @@ class Parts:
 
     def notebooks(self) -> Iterator[Row]:
         """Every notebook's cells as a script, all notebooks at once, with one thread each."""
-        paths = sorted((Path(__file__).parents[1] / "book").glob("*.ipynb"))
+        paths = sorted((Path(__file__).parents[1] / "book").rglob("*.ipynb"))
         running = {}
         for path in paths[:1] if self.small else paths:
             words = [sys.executable, "-c", SCRIPT, str(path)]

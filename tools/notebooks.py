@@ -44,15 +44,15 @@ def main() -> None:
 
 def chosen(names: list[str]) -> list[Path]:
     """The notebooks of these names; all of them if there are none."""
-    return [find(name) for name in names] or sorted(BOOK.glob("*.ipynb"))
+    return [find(name) for name in names] or sorted(BOOK.rglob("*.ipynb"))
 
 
 def find(name: str) -> Path:
-    path = BOOK / Path(name).with_suffix(".ipynb").name
-    if not path.exists():
-        known = ", ".join(sorted(path.stem for path in BOOK.glob("*.ipynb")))
-        sys.exit(f"there is no notebook {name!r} in {BOOK.name}/; there are: {known}")
-    return path
+    for path in BOOK.rglob("*.ipynb"):
+        if path.stem == Path(name).stem:
+            return path
+    known = ", ".join(sorted(path.stem for path in BOOK.rglob("*.ipynb")))
+    sys.exit(f"there is no notebook {name!r} in {BOOK.name}/; there are: {known}")
 
 
 def run(path: Path, timeout: int) -> str | None:

@@ -96,7 +96,7 @@ def seconds(notebook: Path) -> float:
 
 def times() -> Table:
     """A row for each notebook, which are run one after the other."""
-    found = {path.stem: seconds(path) for path in sorted((ROOT / "book").glob("*.ipynb"))}
+    found = {path.stem: seconds(path) for path in sorted((ROOT / "book").rglob("*.ipynb"))}
     found["together"] = sum(found.values())
     rows = {name: [f"{spent:.0f}"] for name, spent in found.items()}
     return Table("notebooks", ["processor seconds"], rows)

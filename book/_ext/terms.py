@@ -25,7 +25,7 @@ class Terms(SphinxTransform):
     def apply(self, **_: Any) -> None:
         path = Path(self.env.srcdir, "book", "terms.toml")
         self.env.note_dependency(str(path))
-        page = Path(self.env.docname).name
+        page = self.env.docname.removeprefix("book/")
         wanted = tomllib.loads(path.read_text(encoding="utf-8")).get(page, {})
         sections = list(self.document.findall(nodes.section))
         for heading, terms in wanted.items():

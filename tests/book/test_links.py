@@ -23,8 +23,8 @@ def slug(title):
 
 
 def test_every_page_is_in_the_contents_once():
-    files = [path.stem for kind in ("ipynb", "md") for path in BOOK.glob(f"*.{kind}")]
-    assert sorted(NAMES) == sorted(files)
+    files = [path.relative_to(BOOK) for end in ("ipynb", "md") for path in BOOK.rglob(f"*.{end}")]
+    assert sorted(NAMES) == sorted(str(path.with_suffix("")) for path in files)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,8 +34,10 @@ def test_links_lead_to_pages_headings_and_files_that_exist(name):
             assert not (found := OURS.match(link)) or (ROOT / found[1]).exists(), link
             continue
         target, _, heading = link.partition("#")
-        assert not target or (BOOK / target).exists(), link
-        titles = re.findall(r"^#+ (.*)", prose(target.rsplit(".", 1)[0] or name), re.MULTILINE)
+        page = (BOOK / name).parent.joinpath(target).resolve() if target else BOOK / f"{name}.md"
+        assert not target or page.exists(), link
+        led_to = str(page.relative_to(BOOK).with_suffix(""))
+        titles = re.findall(r"^#+ (.*)", prose(led_to), re.MULTILINE)
         assert not heading or heading in map(slug, titles), link
 
 

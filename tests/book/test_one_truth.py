@@ -11,6 +11,7 @@ from unmasked_book.workshop.reference import text
 PIECES = [
     ("01_masks", "padding_mask"),
     ("01_masks", "causal_mask"),
+    ("02_positional_encoding", "positions"),
     ("03_attention", "attention"),
     ("03_attention", "MultiHeadAttention"),
 ]
