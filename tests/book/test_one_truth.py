@@ -14,6 +14,7 @@ PIECES = [
     ("02_positional_encoding", "positions"),
     ("03_attention", "attention"),
     ("03_attention", "MultiHeadAttention"),
+    ("04_feed_forward", "FeedForward"),
 ]
 
 
