@@ -5,6 +5,7 @@ import tomllib
 from copy import copy
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -33,7 +34,7 @@ def test_every_image_says_what_it_shows_and_has_its_place_before_it_is_loaded(na
     for image in page(name).select(".bd-article img"):
         assert len(image["alt"]) > 60, image
         assert not re.search(r"\.png|_images|[0-9a-f]{16}", image["alt"])
-        with Image.open(HTML / "book" / image["src"]) as opened:
+        with Image.open((HTML / name).parent / image["src"]) as opened:
             assert (int(image["width"]), int(image["height"])) == opened.size
 
 
@@ -94,6 +95,16 @@ def test_the_site_can_be_published_as_it_is():
     assert {f"{SITE}/{name}.html" for name in pages()} <= {*re.findall("<loc>(.*?)</loc>", sitemap)}
     assert (HTML / ".nojekyll").exists()
     assert "book/intro.html" in (HTML / "index.html").read_text(encoding="utf-8")
+
+
+ADDRESSES = (Path(__file__).parent / "addresses.txt").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("line", ADDRESSES, ids=lambda line: line.split()[0])
+def test_links_to_the_second_edition_still_lead_there(line):
+    name, *anchors = line.split()
+    there = {tag["id"] for tag in page(f"book/{name}").select("[id]")}
+    assert not {*anchors} - there
 
 
 def test_a_wrong_address_leads_on_from_anywhere():
