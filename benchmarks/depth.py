@@ -19,7 +19,7 @@ from tqdm import tqdm
 from command import command
 from unmasked.machine import machine
 from unmasked_book.experiments.depth import named, trial, trials
-from unmasked_book.records import record, recorded, recorded_names
+from unmasked_book.records import RECORDS, record, recorded, recorded_names
 
 
 def main() -> None:
@@ -29,16 +29,17 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="runs side by side (1)")
     options = parser.parse_args()
     known = recorded("depth") if "depth" in recorded_names() else {"rows": [], "machine": {}}
-    began, planned = time.perf_counter(), trials()
+    began, planned, rows = time.perf_counter(), trials(), known["rows"]
+    path = RECORDS / "depth.json"
     missing = [each for each in planned if not any(named(each).items() <= row.items()
                                                    for row in known["rows"])]  # fmt: skip
     with get_context("spawn").Pool(options.processes, torch.set_num_threads, (1,)) as pool:
-        new = list(tqdm(pool.imap(trial, missing), total=len(missing), unit="row"))
-    rows = sorted(known["rows"] + new, key=lambda row: place(row, planned))
-    minutes = (time.perf_counter() - began) / 60 + known["machine"].get("minutes", 0)
-    about = {**machine("cpu"), "threads": 1, "command": command(__file__),
-             "minutes": round(minutes, 1)}  # fmt: skip
-    path = record("depth", {"machine": about, "rows": rows})
+        for row in tqdm(pool.imap(trial, missing), total=len(missing), unit="row"):
+            rows = sorted([*rows, row], key=lambda row: place(row, planned))
+            minutes = (time.perf_counter() - began) / 60 + known["machine"].get("minutes", 0)
+            about = {**machine("cpu"), "threads": 1, "command": command(__file__),
+                     "minutes": round(minutes, 1)}  # fmt: skip
+            path = record("depth", {"machine": about, "rows": rows})
     print(f"{len(rows)} rows are in {path}")
 
 

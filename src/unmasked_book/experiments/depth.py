@@ -29,19 +29,20 @@ WIDTH, HEADS = 64, 4
 class Kind(NamedTuple):
     residuals: bool
     norm: Literal["post", "pre", "none"]
-    scaled: bool = False  # the matrices that write into the stream begin smaller by √(2 layers)
+    start: Literal["Glorot", "scaled", "PyTorch's"] = "Glorot"
 
     def __str__(self) -> str:
         norm = "no norm" if self.norm == "none" else f"{self.norm}-norm"
-        scaled = ", scaled" if self.scaled else ""
-        return f"{norm}, {'residuals' if self.residuals else 'no residuals'}{scaled}"
+        start = "" if self.start == "Glorot" else f", {self.start}"
+        return f"{norm}, {'residuals' if self.residuals else 'no residuals'}{start}"
 
 
 KINDS = (
     Kind(True, "post"), Kind(True, "pre"), Kind(True, "none"),
     Kind(False, "post"), Kind(False, "pre"), Kind(False, "none"),
 )  # fmt: skip
-SCALED = tuple(Kind(True, kind.norm, scaled=True) for kind in KINDS[:3])
+SCALED = tuple(kind._replace(start="scaled") for kind in KINDS[:3])
+AS_DRAWN = tuple(kind._replace(start="PyTorch's") for kind in KINDS)
 
 
 class Around(Residual):
@@ -56,7 +57,11 @@ class Around(Residual):
 
 
 def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = WIDTH) -> Encoder:
-    """An encoder of this kind, its matrices drawn as the package draws them (Glorot)."""
+    """An encoder of this kind.
+
+    Its matrices are drawn as the package draws them (Glorot), or as `nn.Linear` does, or like the
+    package's, but smaller by √(2 layers) where they write into the stream.
+    """
     torch.manual_seed(seed)
     config = LayerConfig(d_model=d_model, n_heads=HEADS, d_ff=4 * d_model, dropout=0.0)
     encoder = Encoder(config, layers, final_norm=kind.norm == "pre")
@@ -64,10 +69,10 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = WIDTH) -> En
         if isinstance(module, Residual):
             module.__class__ = Around
             setattr(module, "kind", kind)  # noqa: B010 (a Residual has none)
-    for parameter in encoder.parameters():
+    for parameter in encoder.parameters() if kind.start != "PyTorch's" else ():
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
-    if kind.scaled:
+    if kind.start == "scaled":
         with torch.no_grad():
             for layer in encoder.layers:
                 for name in ("self_attention.output.weight", "feed_forward.contract.weight"):
@@ -160,6 +165,8 @@ def trials() -> list[dict[str, Any]]:
     smaller = [(12, kind, WARMED) for kind in SCALED] + [(6, kind, AT_ONCE) for kind in usual]
     planned = [*product(deep + shallow + papers, RATES), *product(smaller, RATES)]
     planned += [((12, kind, WARMED), LOWER) for kind in KINDS[3:5]]
+    planned += product([(n, kind, WARMED) for n in (12, 2) for kind in AS_DRAWN], RATES[1:3])
+    planned += [((12, kind, WARMED), RATES[0]) for kind in AS_DRAWN[3:]]
     longer = {"layers": 12, "kind": KINDS[0], "warmup": 500, "rate": 3e-4, "steps": 5 * STEPS}
     return [
         {"layers": layers, "kind": kind, "warmup": warmup, "rate": rate, "steps": STEPS}
