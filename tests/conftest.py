@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-settings.register_profile("unmasked", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("unmasked", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("unmasked")
 torch.set_num_threads(1)  # the tests run side by side; also what is made once for a whole file
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import translation
 from ladder import RUNGS, SEEDS, Ladder, Run
 from model_card import card
 from unmasked.translator import MODELS, shipped_models
@@ -16,20 +15,6 @@ from unmasked_book.records import recorded
 def test_the_card_is_made_of_the_record(name):
     kept = (MODELS / name / "README.md").read_text(encoding="utf-8")
     assert kept == card(name, recorded(f"multi30k-{name}"))
-
-
-def test_groups_of_lengths_know_their_share_of_the_training_and_how_long_they_came_out(monkeypatch):
-    pairs = [("a b c", "x"), ("a b c d e f g h i", "x"), ("a b c d e f g h", "x"), ("a", "x")]
-    monkeypatch.setattr(translation, "pairs_of", lambda _translator, split: {"train": pairs}[split])
-    monkeypatch.setattr(translation, "BUCKETS", (0, 8, 100))
-    long, short = "one two three four five six seven eight", "one two three four"
-    written = {"greedy": [short, short], "beam 5": [short, long]}
-    scored = {"source": [short, long], "target": [short, long], "written": written}
-    first, second = translation.by_length(scored, None)
-    assert (first["from"], first["to"], first["sentences"]) == (0, 7, 1)
-    assert [row["of training"] for row in (first, second)] == [0.5, 0.5]
-    assert (second["greedy, length"], second["beam 5, length"]) == (0.5, 1.0)
-    assert second["beam 5"] == 100 > second["greedy"]
 
 
 class Imagined(Ladder):

@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,7 @@ import torch
 import torch._dynamo  # which an optimiser imports: once here, and not in each child
 
 from helpers import same_tensors
-from helpers.small_training import quiet, small, stopping_at
+from helpers.small_training import RECIPE, quiet, small, stopping_at
 from unmasked import Transformer, TransformerConfig
 from unmasked.storage import checkpoint
 from unmasked.storage.files import UNFINISHED, tensors_of, write_tensors
@@ -28,6 +29,7 @@ from unmasked.translator import Translator
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 NAMES = ("old", "new")
+SHORT = replace(RECIPE, steps=8)
 
 
 def told(name: str, folder: Path) -> Any:
@@ -96,7 +98,7 @@ def train_on(folder: Path) -> None:
     """From wherever the folder stands, to the end."""
     torch.set_num_threads(1)
     model = small()
-    quiet(model, folder=folder, checkpoint_every=2, resume=True, every=5)
+    quiet(model, SHORT, folder=folder, checkpoint_every=2, resume=True, every=5)
     write_tensors(folder / "end.safetensors", tensors_of(model))
 
 
@@ -175,7 +177,7 @@ def saving_at_each_operation(base: Path) -> dict[str, list]:
 def two_savings(folder: Path) -> list[str]:
     """Both save two models in turn, with pauses in which this process reads."""
     made("old").save(folder)
-    writers = [child(partial(save_in_turn, folder, 10, pause=0.02)) for _ in range(2)]
+    writers = [child(partial(save_in_turn, folder, 6, pause=0.02)) for _ in range(2)]
     read = [held(folder)]
     while None in [os.waitid(os.P_PID, w, os.WEXITED | os.WNOHANG | os.WNOWAIT) for w in writers]:
         read.append(held(folder))

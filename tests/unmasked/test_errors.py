@@ -9,11 +9,9 @@ from helpers import VOCABULARY, ragged, small_config, small_model
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig, masks
 from unmasked.attention import KeyValueCache, additive_attention, attention, masked_softmax
 from unmasked.decoder import Decoder
-from unmasked.errors import check_type
-from unmasked.kernels import Dropout
 from unmasked.loss import teacher_forcing, translation_loss
 from unmasked.masks import padding_mask
-from unmasked.positions import LearnedPositions, shift_matrix
+from unmasked.positions import LearnedPositions
 from unmasked.search import beam, greedy, sample
 
 MODEL = small_model()
@@ -40,18 +38,6 @@ def decode(target=TARGET, memory=MEMORY, source_mask=MASK, **options):
     return MODEL.decode(target, memory, source_mask=source_mask, **options)
 
 
-def other_heads():
-    cache = KeyValueCache()
-    cache.append(Q, Q)
-    cache.append(Q[:1], Q[:1])
-
-
-def other_rows():
-    cache = KeyValueCache()
-    HEADS(X, cache=cache)
-    HEADS(X[:1], cache=cache)
-
-
 def packed(source=SOURCE, target=TARGET):
     return translation_loss(MODEL, source, target, packed=True)
 
@@ -64,26 +50,21 @@ def last_label(token):
 
 REFUSED = [  # the call, the argument that its message begins with, and what came or was expected
     # --- tokens
-    (lambda: MODEL(SOURCE[0], TARGET), "source", "shape [4]"),
     (lambda: MODEL.encode(SOURCE.float()), "source", "torch.float32"),
     (lambda: MODEL(SOURCE + 20, TARGET), "source", f"token {int(SOURCE.max()) + 20}"),
-    (lambda: MODEL(SOURCE, TARGET - 50), "target", f"0 to 22, got token {int(TARGET.min()) - 50}"),
     (lambda: MODEL(SOURCE[:0], TARGET[:0]), "source", "shape [0, 4]"),
     (lambda: decode(TARGET[:1]), "target", "1"),
     # --- the loss
     (lambda: teacher_forcing(TARGET[0]), "target", "shape [3]"),
-    (lambda: translation_loss(MODEL, SOURCE, TARGET[:, :1]), "target", "shape [2, 1]"),
     (lambda: translation_loss(MODEL, SOURCE, TARGET * EVEN[[0, 1, 1]]), "target", "padding only"),
     (lambda: packed(target=TARGET * EVEN[[0, 1, 0]]), "target", "padding before one"),
     (lambda: packed(0 * SOURCE), "source", "padding only"),
     (lambda: packed(target=last_label(99)), "target", "tokens from 0 to 22, got token 99"),
-    (lambda: translation_loss(None, SOURCE, TARGET), "model", "NoneType"),
     (lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"), "smoothing", "'much'"),
     # --- vectors
     (lambda: HEADS(None), "query", "NoneType"),
     (lambda: HEADS(X[:, :, :5]), "query", "vectors of width 8, got shape [2, 3, 5]"),
     (lambda: HEADS(X, key=X[:1]), "key", "1"),
-    (lambda: HEADS(X, mask=true(3, 4)), "mask", "[3, 4]"),
     (lambda: STACK(X, X[:1]), "memory", "1"),
     (lambda: STACK(X, X, memory_mask=true(2, 1, 1, 4)), "memory_mask", "[2, 1, 1, 4]"),
     (lambda: decode(memory=MEMORY[0]), "memory", "shape [4, 16]"),
@@ -92,29 +73,19 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: decode(target_mask=true(2, 2)), "target_mask", "[2, 2]"),
     (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),
     # --- attention
-    (lambda: attention(Q[0, 0, 0], Q, Q), "query", "[4]"),
     (lambda: attention(Q, Q, Q[:, :, :2]), "value", "2"),
     (lambda: attention(Q, Q, Q, dropout=1.5), "dropout", "1.5"),
     (lambda: attention(Q, Q, Q, true(3, 4)), "mask", "the scores' [2, 2, 3, 3], got [3, 4]"),
     (lambda: masked_softmax(Q, torch.ones(3, 4)), "mask", "torch.float32"),
     (lambda: additive_attention(Q, Q, Q, torch.zeros(5)), "vector", "[5]"),
-    (lambda: KeyValueCache(0), "capacity", "0"),
     (lambda: KeyValueCache().read(), "cache", "an empty cache"),
-    (other_heads, "keys", "[1, 2]"),
-    (other_rows, "cache", "2"),
     # --- maps
     (lambda: MODEL(SOURCE, TARGET, maps=[]), "maps", "an AttentionMaps, got list"),
-    (lambda: MODEL.encoder(MEMORY, maps=0), "maps", "int"),
     # --- masks
-    (lambda: padding_mask(SOURCE[0]), "tokens", "shape [4]"),
-    (lambda: masks.length_mask(torch.zeros(1, 1, 1).long(), 3), "lengths", "[1, 1, 1]"),
     (lambda: masks.length_mask(torch.tensor([1, 5]), 3), "lengths", "1 to 5"),
     (lambda: masks.from_blocked(EVEN), "blocked", "torch.int64"),
-    (lambda: masks.to_additive(EVEN.float()), "mask", "torch.float32"),
     # --- positions
-    (lambda: shift_matrix(5, 1), "d_model", "5"),
     (lambda: LEARNED(SOURCE, ragged([6, 2])), "positions", "position 5"),
-    (lambda: greedy(LEARNED, LONG, 2), "positions", "position 4"),
     (lambda: translation_loss(LEARNED, LONG, TARGET, packed=True), "positions", "position 4"),
     (lambda: LearnedPositions(4, 3)(torch.zeros(1, 2, 4), start=2), "positions", "position 3"),
     # --- configuration
@@ -123,22 +94,16 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (config(tie_embeddings=True, source_vocab=9), "tie_embeddings", f"9 and {VOCABULARY}"),
     (config(dropout=None), "dropout", "None"),
     (config(dropout=10**5000), "dropout", "a very long int"),
-    (config(norm_eps=-1.0), "norm_eps", "a number from 1e-30 to 1, got -1.0"),
-    (config(n_layers=0), "n_layers", "a whole number of at least 1, got 0"),
     (config(n_layers=10_001), "n_layers", "at most 10,000, got 10001"),
     (config(d_model=512, max_len=131_073), "max_len", "at most 131,072, got 131073"),
     (lambda: TransformerConfig.preset("huge", **SIZES), "name", "'huge'"),
     (config(n_decoder_layers=1.5), "n_decoder_layers", "1.5"),
-    (lambda: Dropout(2.0), "dropout", "2.0"),
     (lambda: Transformer(LayerConfig()), "config", "LayerConfig"),
-    (lambda: check_type("x", 3, LayerConfig, Dropout), "x", "a LayerConfig or a Dropout, got int"),
     # --- search
     (lambda: greedy(MODEL.config, SOURCE), "model", "TransformerConfig"),
-    (lambda: greedy(MODEL, SOURCE, 0), "max_new_tokens", "0"),
     (lambda: greedy(LEARNED, SOURCE, 5), "max_new_tokens", "5"),
     (lambda: beam(MODEL, SOURCE, 24), "beam_size", "24"),
     (lambda: beam(MODEL, SOURCE, 2, n_best=3), "n_best", "3"),
-    (lambda: beam(MODEL, SOURCE, 2, length_penalty=-1.0), "length_penalty", "-1.0"),
     (lambda: sample(MODEL, SOURCE, seed=2**32), "seed", "4294967296"),
     (lambda: sample(MODEL, SOURCE, temperature=0.0), "temperature", "0.0"),
     (lambda: sample(MODEL, SOURCE, top_p=1.5), "top_p", "1.5"),

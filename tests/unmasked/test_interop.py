@@ -9,7 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import MODELS, VOCABULARY, difference, ragged, same_tensors, small_config, small_model
-from unmasked import MultiHeadAttention, Transformer
+from helpers.refusals import refusals
+from unmasked import MultiHeadAttention
 from unmasked.decoder import DecoderLayer
 from unmasked.encoder import EncoderLayer
 from unmasked.interop import from_torch, to_torch, torch_masks
@@ -108,7 +109,6 @@ def test_the_paper_notes_model_is_nn_transformer():
     preset = small_config("paper_notes", d_model=512, n_heads=8, d_ff=2048)
     names = ("d_model", "n_heads", "d_ff", "norm", "norm_eps", "bias", "dropout", "has_final_norm")
     assert [getattr(ours, name) for name in names] == [getattr(preset, name) for name in names]
-    assert (ours.n_layers, ours.decoder_layers) == (6, 6)
 
 
 @pytest.mark.parametrize("preset", MODELS)
@@ -119,40 +119,37 @@ def test_there_and_back_is_the_same_model(preset):
         assert same_tensors(getattr(model, part).state_dict(), getattr(back, part).state_dict())
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("direction", ["to", "from"])
-def test_multi_head_attention_alone(dtype, bias, direction):
+def test_multi_head_attention_alone(bias, direction):
+    options = {"bias": bias, "batch_first": True, "dtype": torch.float64}
     if direction == "to":
-        ours = randomise(MultiHeadAttention(12, 3, bias=bias).to(dtype))
+        ours = randomise(MultiHeadAttention(12, 3, bias=bias).double())
         theirs = to_torch(ours)
     else:
-        theirs = nn.MultiheadAttention(12, 3, bias=bias, batch_first=True, dtype=dtype)
-        ours = from_torch(randomise(theirs))
-    query = torch.randn(2, 4, 12, dtype=dtype)
-    key, value = (torch.randn(2, 5, 12, dtype=dtype) for _ in range(2))
+        theirs = randomise(nn.MultiheadAttention(12, 3, **options))
+        ours = from_torch(theirs)
+    query, key, value = (torch.randn(2, n, 12, dtype=torch.float64) for n in (4, 5, 5))
     mask, maps = length_mask(torch.tensor([5, 2]), 5), []
     our = ours(query, key=key, value=value, mask=mask, maps=maps)
     hidden = ~mask[:, 0, 0]
     their, weights = theirs(query, key, value, hidden, average_attn_weights=False)
-    assert difference(maps[0], weights) < TOLERANCE[dtype]
-    assert difference(ours(query, key=key, value=value, mask=mask), their) < TOLERANCE[dtype]
+    assert difference(maps[0], weights) < 1e-10
+    assert difference(ours(query, key=key, value=value, mask=mask), their) < 1e-10
     assert_equal_with_gradients(ours, theirs, our, their)
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("options", NN_OPTIONS)
 @pytest.mark.parametrize("kind", ["Encoder", "Decoder"])
-def test_single_layers_both_ways(dtype, options, kind):
+def test_single_layers_both_ways(options, kind):
     make = getattr(nn, f"Transformer{kind}Layer")
-    theirs = randomise(make(16, 4, 24, 0.0, batch_first=True, dtype=dtype, **options))
+    theirs = randomise(make(16, 4, 24, 0.0, batch_first=True, dtype=torch.float64, **options))
     ours = from_torch(theirs)
     assert isinstance(ours, EncoderLayer if kind == "Encoder" else DecoderLayer)
-    before, again = theirs.state_dict(), to_torch(ours).state_dict()
-    assert before.keys() == again.keys() or (not options["bias"] and before.keys() < again.keys())
-    for name, tensor in again.items():
+    before = theirs.state_dict()
+    for name, tensor in to_torch(ours).state_dict().items():
         assert torch.equal(tensor, before.get(name, torch.zeros_like(tensor))), name
-    x, memory = torch.randn(2, 5, 16, dtype=dtype), torch.randn(2, 6, 16, dtype=dtype)
+    x, memory = (torch.randn(2, length, 16, dtype=torch.float64) for length in (5, 6))
     if kind == "Encoder":
         mask = length_mask(torch.tensor([5, 3]), 5)
         our = ours(x, mask=mask)
@@ -177,24 +174,6 @@ def test_settings_go_along():
     assert from_torch(theirs.train(), model.config).training
     model.encoder.layers[0].feed_forward.expand.weight.data.zero_()
     assert theirs.encoder.layers[0].linear1.weight.any()  # it is a copy
-    layer = nn.TransformerEncoderLayer(16, 4, 24, 0.0, activation=nn.GELU(), batch_first=True)
-    assert from_torch(layer).config.activation == "gelu"  # also as a module
-
-
-def test_layers_may_be_one_layer_over_and_over():
-    model = small_model()
-    model.encoder.layers[1] = model.encoder.layers[0]
-    source, target = ragged([5, 3]), ragged([4, 4])
-    memory = model.encode(source)
-    expected = model.decode(target, memory, source_mask=padding_mask(source))
-    x, y = model.source_embedding(source), model.target_embedding(target)
-    assert difference(to_torch(model)(x, y, **torch_masks(source, target)), expected) < 1e-10
-
-
-def test_shapes_can_be_converted_without_memory():
-    with torch.device("meta"):
-        model = Transformer(small_config("source_reading"))
-    assert next(from_torch(to_torch(model), model.config).parameters()).is_meta
 
 
 # --- Refusals -------------------------------------------------------------------------------------
@@ -219,7 +198,6 @@ FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"
         (put("", encoder=nn.Identity()), "stacks of PyTorch, TransformerEncoder, got Identity"),
         (put("encoder", norm=None), "a final norm on both"),
         (put("decoder", norm=nn.LayerNorm(16, 0.1)), "LayerNorms with weights and one epsilon"),
-        (put("decoder", norm=nn.LayerNorm(16, elementwise_affine=False)), "LayerNorms with weight"),
         (put(SECOND, norm1=nn.LayerNorm(16, 0.1), norm2=nn.LayerNorm(16, 0.1)), "layers .*alike"),
         (put(FIRST, activation=nn.GELU("tanh")), "the activation relu or gelu"),
         (put("decoder.layers.0.dropout2", p=0.5), "one dropout on all sublayers"),
@@ -235,27 +213,21 @@ def test_what_has_no_counterpart_is_refused(change, expected):
         from_torch(theirs, source_vocab=5, target_vocab=5)
 
 
-@pytest.mark.parametrize(
-    ("give", "message"),
-    [
-        (lambda m: from_torch(m, target_vocab=5), "source_vocab: expected the size of a vocabular"),
-        (lambda m: from_torch(m, small_config(), source_vocab=5), "options: expected none beside"),
-        (lambda m: from_torch(m, small_config(d_ff=32)), r"linear1\.weight: expected shape"),
-        (lambda m: from_torch(m, "base"), "config: expected a TransformerConfig, got str"),
-        (lambda m: from_torch(m.encoder.layers[0], dropout=0.5), r"options: .* got \['dropout'\]"),
-        (lambda m: from_torch(m.encoder.layers[0], small_config()), "options: expected none, got"),
-        (lambda m: from_torch(m, small_config(attention_bias=False)), r"query\.bias: .* not zero"),
-        (lambda _: from_torch(nn.MultiheadAttention(12, 3, kdim=5)), "expected keys and values of"),
-        *[
-            (lambda _, convert=convert, given=given: convert(given), "module: expected .* got")
-            for convert in (to_torch, from_torch)
-            for given in (nn.Linear(2, 2), nn.ReLU(), None)
-        ],
-    ],
+def converted(*given, of="", **options):
+    """The conversion of a module of torch, or of one of its parts."""
+    return lambda: from_torch(to_torch(small_model()).get_submodule(of), *given, **options)
+
+
+test_other_arguments_that_are_refused = refusals(
+    (converted(target_vocab=5), "source_vocab: expected the size of a vocabular"),
+    (converted(small_config(), source_vocab=5), "options: expected none beside"),
+    (converted(small_config(d_ff=32)), r".*linear1\.weight: expected shape"),
+    (converted("base"), "config: expected a TransformerConfig, got str"),
+    (converted(of=FIRST, dropout=0.5), r"options: .* got \['dropout'\]"),
+    (converted(small_config(attention_bias=False)), r".*query\.bias: .* not zero"),
+    (lambda: to_torch(nn.Linear(2, 2)), "module: expected .* got"),
+    (lambda: from_torch(None), "module: expected .* got"),
 )
-def test_other_arguments_that_are_refused(give, message):
-    with pytest.raises(ValueError, match=message):
-        give(to_torch(small_model()))
 
 
 OTHER = {"n_heads": 2, "decoder_layers": 3, "norm": "pre", "norm_eps": 0.1, "final_norm": True}
@@ -275,36 +247,29 @@ def test_neither_a_configuration_nor_options_can_contradict_the_module(option):
 # --- What was changed after it was made -----------------------------------------------------------
 
 
-CHANGED = {
-    "GELU in one layer": put(f"{SECOND}.feed_forward", activation=F.gelu),
-    "a subclassed attention": put(
-        "decoder.layers.1.cross_attention", __class__=type("Mine", (MultiHeadAttention,), {})
-    ),
-    "a hook": lambda model: model.decoder.layers[0].register_forward_hook(lambda *_: None),
-    "another dropout of a layer": put(f"{FIRST}.attention_residual.dropout", p=0.5),
-    "a layer less": lambda model: model.encoder.layers.__delitem__(1),
-}
-
-
-@pytest.mark.parametrize("name", CHANGED)
-def test_a_changed_model_is_refused(name):
+@pytest.mark.parametrize(
+    "change",
+    [
+        put(f"{SECOND}.feed_forward", activation=F.gelu),
+        put("decoder.layers.1.cross_attention", __class__=type("Mine", (MultiHeadAttention,), {})),
+        lambda model: model.decoder.layers[0].register_forward_hook(lambda *_: None),
+        put(f"{FIRST}.attention_residual.dropout", p=0.5),
+        lambda model: model.encoder.layers.__delitem__(1),
+    ],
+)
+def test_a_changed_model_is_refused(change):
     model = small_model(final_norm=True)
     to_torch(model)
-    CHANGED[name](model)
+    change(model)
     with pytest.raises(ValueError, match=r"^module: expected .* got another .*; convert the parts"):
         to_torch(model)
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder"])
-def test_a_changed_part_is_refused_and_the_others_are_converted(kind):
-    model = small_model()
-    layer, other = getattr(model, kind).layers
-    to_torch(layer)
-    layer.feed_forward.activation = F.gelu
-    with pytest.raises(ValueError, match=r"^module: expected parts as configured"):
-        to_torch(layer)
-    to_torch(layer.self_attention)
-    layer.self_attention.key.bias = None
-    with pytest.raises(ValueError, match=r"^module: expected parts as configured"):
-        to_torch(layer.self_attention)
+def test_a_changed_part_is_refused_and_the_others_are_converted():
+    first, other = small_model().decoder.layers
+    first.self_attention.key.bias = None
+    for changed in (first, first.self_attention):
+        with pytest.raises(ValueError, match=r"^module: expected parts as configured"):
+            to_torch(changed)
+    to_torch(first.cross_attention)
     to_torch(other)

@@ -2,7 +2,6 @@
 
 import datetime
 
-import pytest
 import torch
 
 import unmasked
@@ -27,16 +26,3 @@ def test_the_machine_is_this_one(monkeypatch):
     assert before <= found["date"] <= after
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"the GPU of {device}")
     assert machine.machine("cuda:1")["processor"] == "the GPU of cuda:1"
-
-
-LISTED = "model name\t: Fast 3000\nflags\t: a\nmodel name\t: Fast 3000\n"
-
-
-@pytest.mark.parametrize(("listed", "said"), [(LISTED, ("Fast 3000", 2)), (None, ("arm", None))])
-def test_processors_are_counted_where_the_system_lists_them(monkeypatch, tmp_path, listed, said):
-    monkeypatch.setattr(machine, "LIST", tmp_path / "cpuinfo")
-    monkeypatch.setattr(machine.platform, "processor", lambda: "arm")
-    if listed:
-        machine.LIST.write_text(listed)
-    found = machine.machine()
-    assert (found["processor"], found["cores"]) == said

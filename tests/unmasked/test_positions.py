@@ -44,21 +44,15 @@ def test_any_length_beyond_max_len_and_a_start_is_a_slice_of_the_whole():
         assert torch.equal(long(x[:, :length], start=start), expected)
 
 
-def test_the_table_moves_with_the_module_and_is_no_parameter_and_not_saved():
-    positions = SinusoidalPositions(4).to("meta")
-    assert positions.table.device.type == "meta"
-    assert positions.state_dict() == {}
-    assert list(positions.parameters()) == []
-    x = torch.zeros(1, 3, 4, dtype=torch.bfloat16)
-    assert SinusoidalPositions(4)(x).dtype == torch.bfloat16  # half precision stays half
-
-
-def test_the_table_is_made_anew_for_another_precision_or_device():
+def test_the_table_is_made_anew_for_another_precision_or_device_and_not_saved():
     exact = sinusoids(0, 100, 6)
     positions = SinusoidalPositions(6, max_len=100)
+    assert positions.state_dict() == {}
     assert torch.equal(positions.bfloat16().double().table, exact)
     for emptied in (positions.float(), SinusoidalPositions(6, max_len=100).to("meta")):
         assert torch.equal(emptied.to_empty(device="cpu").table, exact.float())
+    x = torch.zeros(1, 3, 6, dtype=torch.bfloat16)
+    assert positions(x).dtype == torch.bfloat16  # half precision stays half
 
 
 def test_learned_positions_are_added_and_trained():

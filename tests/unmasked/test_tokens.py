@@ -27,9 +27,7 @@ COPIES = {
 def test_the_special_tokens_come_first_then_the_words_in_order():
     assert WORDS.words == ["<pad>", "<bos>", "<eos>", "?", "alte", "der", "hund", "schläft"]
     assert [WORDS.words[number] for number in (PADDING, BOS, EOS)] == ["<pad>", "<bos>", "<eos>"]
-    assert len(WORDS) == 8
     assert Words.of(["a <eos>"]).words == ["<pad>", "<bos>", "<eos>", "a"]
-    assert Words(tuple(WORDS.words)).numbers == WORDS.numbers
 
 
 def test_reading_stops_at_the_end_and_leaves_special_tokens_out():
@@ -53,7 +51,6 @@ def test_a_word_that_nobody_knows_is_refused():
         (["<pad>", "<eos>", "<bos>", "a"], "<pad> <eos> <bos>"),
         (["<pad>", "<bos>", "<eos>", "a", "a"], "<pad> <bos> <eos>"),
         (["<pad>", "<bos>", "<eos>", 5], "<pad> <bos> <eos>"),
-        ([["a"]], r"\['a'\]"),
         ([], "none"),
     ],
 )
@@ -83,8 +80,9 @@ def test_frequent_words_are_whole_and_rare_ones_in_pieces_and_all_come_back_lowe
     assert len(SMALL.pieces("schlund")) > 2
     for text in TEXT:
         assert SMALL.decode([BOS, *SMALL.encode(text), EOS, 7, 8]) == text.lower()
-    assert SMALL.decode([]) == ""
     assert SMALL.encode("") == SMALL.encode("  ") == []
+    with pytest.raises(ValueError, match=r": expected .*, got -1"):
+        SMALL.decode([-1])
 
 
 @given(st.lists(st.text("derhuncl.,", min_size=1), max_size=5))
@@ -93,17 +91,10 @@ def test_subwords_there_and_back(words):
     assert SMALL.decode(SMALL.encode(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        ("DER HUND", "der hund"),
-        (" der \t hund\n", "der hund"),
-        ("der\u00a0hund", "der hund"),  # a blank that does not break
-        ("schla\u0308ft", "schl\u00e4ft"),  # a letter and its dots, written apart
-    ],
-)
-def test_writings_of_the_same_are_the_same(text, same):
-    assert SMALL.encode(text) == SMALL.encode(same)
+@pytest.mark.parametrize("text", ["DER HUND", " der \t hund\n", "der\u00a0hund"])
+def test_writings_of_the_same_are_the_same(text):
+    assert SMALL.encode(text) == SMALL.encode("der hund")
+    assert SMALL.encode("schla\u0308ft") == SMALL.encode("schl\u00e4ft")  # dots written apart
 
 
 def test_a_letter_that_was_never_seen_is_unknown_and_harms_nothing_else():
@@ -122,14 +113,6 @@ def test_a_copy_too_reads_the_name_of_a_special_token_as_text(again):
         assert not {PADDING, BOS, EOS} & set(made.encode(f"der {name} hund"))
 
 
-def test_what_is_neither_text_nor_a_token_is_refused():
-    with pytest.raises(ValueError, match=r"^sentence.*: expected"):
-        Subwords.of([None], 40)
-    for words in (WORDS, SMALL):
-        with pytest.raises(ValueError, match=r": expected .*, got -1"):
-            words.decode([-1])
-
-
 # --- A tokenizer's file -------------------------------------------------------------------------
 
 
@@ -144,15 +127,11 @@ def changed(part, value):
     return json.dumps(other)
 
 
-FOREVER = {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}
-
-
 @pytest.mark.parametrize(
     ("text", "got"),
     [
         ("", "Expecting value"),
         ("{}", "'model'"),
-        ('{"model": 3}', ""),
         ("[" * 100_000, ""),
         (changed("model.merges", [["no", "piece"]]), ""),
         (changed("model.merges", [["a", "b", "ab"]]), ""),
@@ -169,13 +148,12 @@ def test_a_file_that_is_no_tokenizer_is_refused(text, got):
 @pytest.mark.parametrize(
     ("part", "value"),
     [
-        ("normalizer", FOREVER),
+        ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}),
         ("normalizer", None),
         ("padding", {"strategy": {"Fixed": 10**9}}),
         ("truncation", {"max_length": 3}),
         ("post_processor", {"type": "ByteLevel"}),
         ("model.dropout", 0.5),
-        ("model.continuing_subword_prefix", "x" * 100),
     ],
 )
 def test_steps_of_a_files_own_are_not_read(part, value):
@@ -187,7 +165,4 @@ def test_what_is_checked_is_what_is_read():
     """Of two parts of one name, one reader takes the first and another the last."""
     text = SMALL.to_json().strip()
     twice = '{"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},' + text[1:]
-    older = json.loads(text)
-    del older["model"]["ignore_merges"]  # which an older version of the library does not write
-    for file in (twice, json.dumps(older)):
-        assert Subwords.from_json(file).to_json() == text
+    assert Subwords.from_json(twice).to_json() == text

@@ -44,14 +44,6 @@ def test_what_a_part_tells_is_lost_without_it(model, part, source, target):
     assert difference(said(model)[:, -1], said(model, source, target)[:, -1]) > 1e-5
 
 
-def test_without_the_division_scores_are_as_large_as_the_root_of_the_width(model):
-    undivided = without(model, "scale")
-    x = torch.randn(1, 5, 16, dtype=torch.float64)
-    for before, after in zip(model.encoder.layers, undivided.encoder.layers, strict=True):
-        query = before.self_attention.query(x)
-        assert torch.allclose(after.self_attention.query(x), 2 * query)  # K = 16 / 4
-
-
 def test_all_heads_silenced_is_the_attention_without_its_matrix(model):
     heads = [("cross", layer, head) for layer in range(2) for head in range(4)]
     quiet = without(model, heads=heads)

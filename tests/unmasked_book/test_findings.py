@@ -18,22 +18,17 @@ def cells(picture, columns=CLAIMS):
 
 
 def test_each_cell_has_the_colour_of_its_verdict():
-    third = dict.fromkeys(CLAIMS, "passed") | {"tied": "note", "order": "not counted"}
-    second = {"runs": "ok", "cached": "not offered"}
-    picture = findings({"one": {"runs": "fault"}, "two": second, "three": third})
-    one, two, three = cells(picture)
-    assert one == [FAULT, *[UNASKED] * 10]
-    assert two == [HEALTHY, *[UNASKED] * 10]
-    assert three == [UNCOUNTED if claim == "order" else HEALTHY for claim in CLAIMS]
-    assert picture.words == "Faults that were found, by model. one: runs; two: none; three: none."
-
-
-def test_other_tests_have_columns_of_their_own():
-    columns = ["first", "second", "third"]
-    given = {"one": {"first": SOMETIMES, "third": FAULT, "fourth": FAULT}}
+    columns = ["first", "second", "third", "last"]
+    given = {
+        "one": {"first": SOMETIMES, "third": FAULT, "fourth": FAULT},
+        "two": {"first": "passed", "second": "note", "third": "not counted", "last": "not offered"},
+    }
     picture = findings(given, columns)
-    assert cells(picture, columns) == [[SOMETIMES, UNASKED, FAULT]]
-    assert picture.words == "Faults that were found, by model. one: third; with some seeds: first."
+    one, two = cells(picture, columns)
+    assert one == [SOMETIMES, UNASKED, FAULT, UNASKED]
+    assert two == [HEALTHY, HEALTHY, UNCOUNTED, UNASKED]
+    said = "Faults that were found, by model. one: third; with some seeds: first; two: none."
+    assert picture.words == said
 
 
 def test_a_report_knows_its_verdicts_and_an_unknown_one_is_refused():

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from unmasked_book.tables import Listing, Table
 
 SMALL = Table("A & B", ["one", "a <b>"], {"x & y": ["1", "22"], "z": ["<", "3"]}, note="Here")
@@ -20,11 +18,6 @@ def test_a_notebook_gets_a_table_with_headings_and_nothing_unescaped():
     assert re.findall(r"<td[^>]*>(.*?)</td>", html) == ["", "1", "22", "&lt;", "3"]
     assert re.search(r"<caption[^>]*>A &amp; B. Here</caption>", html)
     assert 'aria-label="A &amp; B"' in html
-
-
-def test_a_row_that_does_not_fit_is_named():
-    with pytest.raises(ValueError, match="z: 1 cells for 2 columns"):
-        Table("A", ["one", "two"], {"z": ["1"]})
 
 
 def test_a_listing_is_markdown_and_lines():

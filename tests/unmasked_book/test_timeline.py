@@ -20,25 +20,12 @@ def test_calls_come_in_order_and_know_what_they_called():
         assert 0 <= one.begin < one.begin + one.took <= after.begin
 
 
-def test_the_fastest_of_several_runs_is_kept():
-    numbers = iter(range(9))
-
-    def run():
-        for _ in range(200 if next(numbers) != 2 else 1):  # the first run is not recorded
-            torch.ones(2)
-
-    assert len(trace(run, 3)) == 1
-
-
-def test_the_picture_has_a_row_for_each_run_and_says_the_shares_of_each_kind():
+def test_the_picture_says_the_shares_of_each_kind():
     """A call counts once, for the first kind that it holds; the rest is between the calls."""
-    small = [
+    calls = [
         Call(0.0, 2.0, frozenset({"addmm", "add"})),
         Call(4.0, 1.0, frozenset({"view"})),
         Call(6.0, 4.0, frozenset({"add"})),
     ]
-    runs = {"small": small, "other": small[:2]}
-    picture = timeline(runs, {"products": ["addmm"], "sums": ["add"]}, "nothing")
+    picture = timeline({"small": calls}, {"products": ["addmm"], "sums": ["add"]}, "nothing")
     assert "small: 3 calls in 10 µs, products 20%, sums 40%, nothing 10%" in picture.words
-    assert "other: 2 calls in 5 µs, products 40%, sums 0%, nothing 20%" in picture.words
-    assert [axis.get_xlim() for axis in picture.figure.axes] == [(0, 10), (0, 5)]

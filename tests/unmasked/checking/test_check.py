@@ -1,7 +1,5 @@
 """`unmasked.check` finds what is wrong with a model, accuses no other, and leaves it as it was."""
 
-# ruff: noqa: ARG002 (the variants take what the model takes that they vary)
-
 import copy
 import math
 import random
@@ -15,13 +13,11 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 import unmasked
 from helpers import DEVICES, small_config
 from unmasked import Transformer, check
 from unmasked.checking.report import CLAIMS, Finding
-from unmasked.checking.state import precisely
 from unmasked.masks import causal_mask
 from unmasked_book.faulty import (
     FAULTY,
@@ -30,7 +26,6 @@ from unmasked_book.faulty import (
     TIED,
     VOCABULARIES,
     WIDTH,
-    Attention,
     Healthy,
     Torch,
     in_words,
@@ -169,13 +164,9 @@ SEEN = {
     ("AMaskWithoutItsDiagonal", "runs"): r"^output\[0\] of sentence 0 is not finite$",
     ("ItWritesIntoTheTokens", "repeats"): "writes into the tokens",
     ("ACausalMaskShiftedByOne", "causality"): r"^output\[0\] moves .* target\[1\] .*\(7 of 10 ",
-    ("PositionsSharedByTwoWords", "order"): r"source\[0\] and source\[1\] change places$",
     ("NoPositionsInTheDecoder", "order"): "the decoder has no positions$",
-    ("SourcePaddingIsSeenInCrossAttention", "padding"): r"source, output\[0\] moves by",
     ("OneSentencesPaddingForAll", "padding"): r"than 4 and 5 words, output\[\d\] moves by",
     ("ADetachedMemory", "gradient"): ": source_words.weight, encoder.* and 30 more$",
-    ("WrittenIntoAfterUse", "gradient"): "^backward: RuntimeError: .* by an inplace operation",
-    ("a_layer_that_only_a_function_holds", "registered"): r": a tensor of shape \[8, 8\], a t",
     ("TiedAndThenMadeAnew", "tied"): "^two tensors each: target_words.weight and output.weight",
 }
 
@@ -189,7 +180,6 @@ def test_a_fault_is_found_and_no_other(name):
     for finding in report.faults:
         assert re.search(SEEN.get((name, finding.property), "."), finding.what)
         assert finding.advice
-    assert all(place in FAULTY[faulty].properties for faulty, place in SEEN)
     assert not re.search("[A-Z_]", in_words(name))  # as it is said
 
 
@@ -198,9 +188,7 @@ def test_a_fault_is_found_and_no_other(name):
     [
         (lambda logits: logits.to("meta"), "on the meta device"),
         (lambda logits: logits.to_sparse(), "which few operations take"),
-        (lambda logits: logits.to(torch.float8_e4m3fn), "which few operations take"),
         (lambda logits: logits.index_fill(1, torch.tensor(2), -math.inf), r"output\[2\] of sente"),
-        (lambda logits: logits - math.inf, r"output\[0\] of sentence 0 is not finite"),
     ],
 )
 def test_what_are_no_logits_does_not_run(change, what):
@@ -219,25 +207,39 @@ def test_nothing_is_compared_where_two_calls_differ():
         assert {place for place, verdict in verdicts.items() if verdict == "not offered"} == unclear
 
 
-def test_a_leak_is_found_through_noise():
-    class Leaky(Healthy):
-        def encode(self, source):
-            return F.dropout(super().encode(source), 0.1)
-
-        def causal(self, n):
-            return super().causal(n) | True
-
-    assert set(faults(Leaky(), **VOCABULARIES)) == {"repeats", "causality"}
+def leak(self, source):
+    return F.dropout(Healthy.encode(self, source), 0.1)
 
 
-def test_what_fails_with_gradients_only_is_told_where_they_are_asked_for():
-    class Graphless(Healthy):
-        def encode(self, source):
-            return torch.from_numpy(super().encode(source).numpy())
+OTHERS = {  # methods in the place of the healthy model's, and what is wrong with them
+    "a leak and noise": (
+        {"encode": leak, "causal": lambda self, n: Healthy.causal(self, n) | True},
+        {"repeats", "causality"},
+    ),
+    "what fails with gradients only": (
+        {"encode": lambda self, x: torch.from_numpy(Healthy.encode(self, x).numpy())},
+        {"repeats", "padding", "gradient", "registered"},
+    ),
+    # That a deep decoder has no positions shows in the gradient of its embedded words alone:
+    "words without a module": (
+        {"embed_target": lambda self, x, start=0: F.embedding(x, self.target_words.weight)},
+        set(),
+    ),
+    "words by keyword": (
+        {"embed_target": lambda self, x, start=0: self.target_words(input=x)},
+        set(),
+    ),
+    "detached words": (
+        {"embed_target": lambda self, x, start=0: self.target_words(x).detach()},
+        {"gradient"},
+    ),
+}
 
-    found = faults(Graphless(), **VOCABULARIES)
-    assert set(found) == {"repeats", "padding", "gradient", "registered"}
-    assert all("RuntimeError: Can't call numpy()" in fault.what for fault in found.values())
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_variant_is_accused_of_what_it_does_and_of_nothing_else(name):
+    methods, expected = OTHERS[name]
+    assert set(faults(type("Variant", (Healthy,), methods)(), **VOCABULARIES)) == expected
 
 
 def test_half_precision_still_finds_what_can_be_found():
@@ -249,22 +251,6 @@ def test_half_precision_still_finds_what_can_be_found():
     model.source_embedding.positions = nn.Identity()
     model.source_embedding.positions.forward = lambda x, start: x
     assert set(faults(model.bfloat16())) == {"order"}
-
-
-@pytest.mark.parametrize("way", ["no module", "keyword", "detached", "frozen"])
-def test_where_positions_cannot_be_looked_for_nothing_is_said(way):
-    """That a deep decoder has none shows in the gradient of its embedded words alone."""
-
-    class Odd(Healthy):
-        def embed_target(self, target, start=0):
-            if way == "no module":
-                return F.embedding(target, self.target_words.weight)
-            if way == "keyword":
-                return self.target_words(input=target)
-            return self.target_words(target).detach()
-
-    model = Odd().requires_grad_(way != "frozen")
-    assert set(faults(model, **VOCABULARIES)) == ({"gradient"} if way == "detached" else set())
 
 
 # --- Notes --------------------------------------------------------------------------------------
@@ -283,7 +269,6 @@ def test_weights_that_begin_with_zero_may_hide_what_is_behind_them():
     found = notes(model, **VOCABULARIES)
     assert set(found) == {"source", "order", "gradient"}
     assert found["source"].advice.startswith("decoder.0.across.output.weight, decoder.1.across.ou")
-    assert found["gradient"].what.startswith("zero everywhere: ")
 
 
 def test_a_mask_without_its_diagonal_is_noted_where_the_first_row_is_looked_after():
@@ -322,9 +307,7 @@ def test_layers_that_are_copies_are_noted_and_copied_embeddings_are_a_fault():
     model = Transformer(small_config(d_model=16, source_vocab=16, target_vocab=16))
     first, second = model.encoder.layers
     first.self_attention.load_state_dict(second.self_attention.state_dict())
-    what = notes(model)["tied"].what
-    assert what.startswith("layers that begin as copies of each other: encoder.layers.0.self_atten")
-    assert what.endswith(" and 1 more")
+    assert "copies of each other: encoder.layers.0.self_attention" in notes(model)["tied"].what
     model.generator.weight.data.copy_(model.target_embedding.tokens.weight)
     assert set(faults(model)) == {"tied"}
 
@@ -334,19 +317,6 @@ def test_what_is_tied_is_one_parameter():
     model.output.weight = nn.Parameter(model.target_words.weight.data)
     what = notes(model, **VOCABULARIES, tied=TIED)["tied"].what
     assert what == "two parameters in one memory: target_words.weight and output.weight"
-
-
-def test_checkpoints_that_forbid_the_question_are_no_fault():
-    class Reentrant(Healthy):
-        def encode(self, source):
-            mask, x = self.source_mask(source), self.embed_source(source)
-            return checkpoint(self.encoder[0], x, x, mask, use_reentrant=True)
-
-    model = Reentrant()
-    model.encoder = model.encoder[:1]
-    report = check(model, quiet=True, **VOCABULARIES)
-    assert report.ok
-    assert report["gradient"].verdict == "not offered"
 
 
 # --- As it was ----------------------------------------------------------------------------------
@@ -364,10 +334,8 @@ class Busy(Healthy):
         self.register_buffer("calls", torch.zeros(2))
         self.history, self.seen, self.kept = [1], {1}, {"a": torch.ones(2)}
         self.last, self.diary = None, SimpleNamespace(count=0, pages=deque([1], maxlen=5))
-        self.grows = np.zeros(2)
-        self.fixed, self.hidden = np.broadcast_to(np.arange(3.0), (2, 3)), [nn.Linear(1, 1)]
+        self.grows, self.hidden = np.zeros(2), [nn.Linear(1, 1)]
         self.own, self.dice = torch.Generator().manual_seed(3), random.Random(1)
-        self.bits = np.random.default_rng(1)
 
     def encode(self, source):
         self.calls += 1
@@ -386,7 +354,6 @@ class Busy(Healthy):
         np.random.rand()  # noqa: NPY002
         torch.rand(1, generator=self.own)
         self.dice.random()
-        self.bits.random()
         if self.stop is not None:
             raise self.stop
         return self.batch_norm(self.last.transpose(1, 2)).transpose(1, 2)
@@ -398,10 +365,10 @@ def state_of(model):
     parameters = [(p.clone(), p.grad.clone(), p.requires_grad) for p in model.parameters()]
     tensors = [*model.buffers(), model.kept["a"], model.hidden[0].weight]
     plain = [model.history, model.seen, model.kept.keys(), diary.pages, model.grows]
-    states = [random.getstate(), model.dice.getstate(), model.bits.bit_generator.state]
     generators = [torch.get_rng_state(), model.own.get_state(), torch.from_numpy(numpy_state)]
     modes = [module.training for module in model.modules()]
     copies = [tensor.clone() for tensor in tensors + generators]
+    states = random.getstate(), model.dice.getstate()
     return parameters, copies, [*map(list, plain)], states, modes, model.last, diary.count
 
 
@@ -419,8 +386,7 @@ def test_the_model_and_the_random_numbers_are_left_as_they_were(stop):
     sum(parameter.sum() for parameter in model.parameters()).backward()
     model.encoder[1].eval()
     model.stop = stop
-    before, parts = state_of(model), dict(model.named_modules())
-    objects = [(p, p.grad) for p in model.parameters()] + [model.diary, model.diary.pages]
+    before, parts, diary = state_of(model), dict(model.named_modules()), model.diary
     if isinstance(stop, KeyboardInterrupt):
         with pytest.raises(KeyboardInterrupt):
             check(model, quiet=True, **VOCABULARIES)
@@ -428,8 +394,7 @@ def test_the_model_and_the_random_numbers_are_left_as_they_were(stop):
         found = faults(model, **VOCABULARIES)
         assert set(found) == ({"gradient", "registered"} if stop is None else {"runs"})
     assert equal(state_of(model), before)
-    after = [(p, p.grad) for p in model.parameters()] + [model.diary, model.diary.pages]
-    assert all(a is b for a, b in zip(after[-2:], objects[-2:], strict=True))
+    assert model.diary is diary
     assert dict(model.named_modules()) == parts
 
 
@@ -448,14 +413,11 @@ def test_float32_is_float32_while_it_is_looked_at_and_that_may_be_anywhere():
         seen.add((torch.get_float32_matmul_precision(), torch.backends.cudnn.enabled))
         return model(source, target)
 
-    before = torch.backends.cudnn.enabled
+    before, model = torch.backends.cudnn.enabled, Healthy()
     torch.set_float32_matmul_precision("medium")
-    model = Healthy()
     try:
         with torch.inference_mode():
             assert check(model, forward, quiet=True, **VOCABULARIES).ok
-        with pytest.raises(KeyError), precisely():
-            raise KeyError
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision("highest")
@@ -467,26 +429,15 @@ def test_float32_is_float32_while_it_is_looked_at_and_that_may_be_anywhere():
 
 
 def test_a_report_is_printed_and_read(capsys):
-    class Faulty(Healthy):
-        def __init__(self):
-            super().__init__()
-            for module in self.modules():
-                if isinstance(module, Attention):
-                    module.key.bias = None
-            self.table = self.__dict__["table"] = self._buffers.pop("table")
-            self.last_norm = nn.LayerNorm(WIDTH)
-
-    report = check(Faulty(), **VOCABULARIES)
+    make, _, options = FAULTY["a_layer_that_only_a_function_holds"]
+    report = check(make(), **options)
     assert capsys.readouterr().out == f"{report}\n"
     lines = str(report).splitlines()
-    begun = [" ".join(line.split()[:2]) for line in lines if line[0] != " "]
-    assert begun[0] == "ok runs"
-    assert begun[7:-1] == ["FAULT gradient", "FAULT registered", "ok tied", "- cached"]
-    assert lines[8].endswith(": last_norm.weight, last_norm.bias")
+    begun = [line.split()[0] for line in lines if line[0] != " "]
+    assert (begun[0], begun.count("FAULT")) == ("ok", 1)
     assert max(map(len, lines)) <= 100
-    assert repr(report) == "Report(8 passed, 2 faults, 1 not offered)"
-    assert [finding.property for finding in report.faults] == ["gradient", "registered"]
-    assert report["gradient"] is report.faults[0]
+    assert re.fullmatch(r"Report\(\d+ passed, 1 fault, .*\)", repr(report))
+    assert report["registered"] is report.faults[0]
     assert report["cached"] == Finding("cached", "not offered", "no step was given")
     with pytest.raises(ValueError, match=r"property: expected 'runs' or .*, got 'mask'"):
         report["mask"]
@@ -528,10 +479,8 @@ def lazy():
         (Healthy, {"padding": 13}, "padding: expected a token below source_vocab=13, got 13"),
         (Healthy, {"seed": -1}, "seed: .* at least 0, got -1"),
         (Healthy, {"forward": "model"}, "forward: expected a function of .*, got str"),
-        (Healthy, {"tied": TIED[0]}, "tied: expected pairs .*, got 'target_words.weight'"),
         (Healthy, {"tied": [("output.weight", "words.weight")]}, "tied: .*, got 'words.weight'"),
         (Healthy, {"tied": 5}, "tied: expected pairs of parameter names, got 5"),
-        (Healthy, {"tied": [("output.weight",)]}, "tied: expected pairs of parameter names, got"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(make, options, message):

@@ -20,7 +20,6 @@ from torch.optim.swa_utils import AveragedModel
 
 from helpers import as_target, difference, layer_config, ragged, small_config, small_model
 from unmasked import MultiHeadAttention, loss
-from unmasked.decoder import DecoderLayer
 from unmasked.encoder import EncoderLayer, Residual
 from unmasked.fast.guard import is_plain
 from unmasked.feed_forward import FeedForward
@@ -211,48 +210,17 @@ def parametrized(model, _):
     parametrize.register_parametrization(query, "weight", Doubled())
 
 
-def random_norm():
-    norm = nn.LayerNorm(16).double()
-    nn.init.normal_(norm.weight)
-    return norm
-
-
-def new_layers(side, kind):
-    """All made anew, and alike; of another shape than configured."""
-
-    def change(model, _):
-        stack, names = getattr(model, side), ("norm", "activation", "bias", "feed_forward")
-        old = {name: getattr(stack.layers[0].config, name) for name in names}
-        config = layer_config(d_ff=7, **old)
-        stack.layers = nn.ModuleList(kind(config) for _ in range(3)).double()
-
-    return change
-
-
-def own_sublayers(model, _):
-    """Norms where dropout was: in every layer alike, and of kinds that occur elsewhere."""
-    for part in parts(model, Residual):
-        part.dropout = random_norm()
-
-
-def narrow_queries(model, _):
-    """In all layers alike, and as many numbers in all as before."""
-    for part in parts(model, MultiHeadAttention):
-        sizes = {"query": (16, 8), "key": (16, 8), "value": (16, 32), "output": (32, 16)}
-        for name, size in sizes.items():
-            bias = getattr(part, name).bias is not None
-            setattr(part, name, nn.Linear(*size, bias=bias).double())
-
-
-def linear_feed_forward(model, _):
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        layer.feed_forward = nn.Linear(16, 16).double()
+def new_layers(model, _):
+    """The encoder's all made anew, and alike; of another shape than configured."""
+    names = ("norm", "activation", "bias", "feed_forward")
+    old = {name: getattr(model.encoder.layers[0].config, name) for name in names}
+    config = layer_config(d_ff=7, **old)
+    model.encoder.layers = nn.ModuleList(EncoderLayer(config) for _ in range(3)).double()
 
 
 CHANGES = {  # that are no longer plain, and felt in every output
     # --- another structure in one layer
     "heads of one layer": setting("decoder.layers.0.self_attention", n_heads=2),
-    "heads of one cross-attention": setting("last.cross_attention", n_heads=2),
     "activation of the last layer": setting("last.feed_forward", activation=F.silu),
     "one residual has its norm elsewhere": lambda model, _: setattr(
         find(model, "last.self_residual"), "pre", not find(model, "first.attention_residual").pre
@@ -261,16 +229,11 @@ CHANGES = {  # that are no longer plain, and felt in every output
     "one norm is of another kind": setting(
         "last.feed_forward_residual", norm=nn.RMSNorm(16).double()
     ),
-    "norms where dropout was": own_sublayers,
-    "a linear layer for a feed-forward network": linear_feed_forward,
-    "narrow queries and wide values": narrow_queries,
     "another scale": setting("source_embedding", scale=torch.full((16,), 3.0)),
     # --- hooks
     "a hook on attention": hooked("last.self_attention"),
-    "a hook on a layer": hooked("last"),
     "a hook before a linear layer": hooked("last.cross_attention.value", "forward_pre"),
     "a hook on the encoder": hooked("encoder"),
-    "a hook on the decoder": hooked("decoder"),
     "a hook on the generator": hooked("generator"),
     "a hook on all modules": hooked_everywhere(
         register_module_forward_hook, "forward", MultiHeadAttention
@@ -279,13 +242,10 @@ CHANGES = {  # that are no longer plain, and felt in every output
     "a replaced forward of a layer": patched("last"),
     "a replaced forward of a class": class_patched(Residual),
     "a replaced function of a file": class_patched(sys.modules["unmasked.attention"], "attention"),
-    "a replaced split of a class": class_patched(MultiHeadAttention, "split"),
     "a replaced forward of all linear layers": class_patched(nn.Linear),
     "a replaced call of a class": class_patched(Residual, "__call__"),
     # --- classes
     "a subclassed attention": subclassed("last.self_attention"),
-    "a subclassed layer": subclassed("last"),
-    "a subclassed encoder": subclassed("encoder"),
     "an overridden encode": subclassed("", "encode"),
     "an overridden decode": subclassed("", "decode"),
     # --- weights
@@ -296,7 +256,6 @@ CHANGES = {  # that are no longer plain, and felt in every output
 BIASES = {  # not plain either; felt where there was a bias
     "one query has no bias": setting("last.self_attention.query", bias=None),
     "no value has a bias": without_bias("value"),
-    "only queries have a bias": without_bias("key", "value"),
 }
 BACKWARD = {  # not plain, felt in gradients only
     "a backward hook": hooked("last.feed_forward", "full_backward"),
@@ -314,12 +273,11 @@ ALIKE = {  # in all layers
     "no attention has a bias": without_bias("query", "key", "value", "output"),
     "other heads everywhere": setting_all(MultiHeadAttention, n_heads=2),
     "another activation everywhere": setting_all(FeedForward, activation=F.silu),
-    "another final norm": setting("decoder", norm=random_norm()),
+    "another final norm": setting("decoder", norm=nn.LayerNorm(16, eps=0.1).double()),
     "one layer over and over": lambda m, _: setattr(
         m.encoder, "layers", nn.ModuleList([find(m, "first")] * 3)
     ),
-    "other layers in the encoder": new_layers("encoder", EncoderLayer),
-    "other layers in the decoder": new_layers("decoder", DecoderLayer),
+    "other layers in the encoder": new_layers,
 }
 
 
@@ -347,16 +305,13 @@ def test_a_model_that_was_changed_is_searched_and_trained_as_it_is(name, options
 @pytest.mark.parametrize("name", BIASES | BACKWARD | SILENT)
 def test_a_change_that_is_hardly_felt_is_one(name):
     model = made()
-    before, (_, gradient) = logits(model), gradients(model, packed=True)
+    before = logits(model)
     with ExitStack() as stack:
         (BIASES | BACKWARD | SILENT)[name](model, stack)
         moved = difference(logits(model), before)
         assert moved > 1e-3 if name in BIASES else moved < 1e-12
         assert not is_plain(model)
         assert_the_same_numbers(model)
-        if name in BACKWARD:
-            pairs = zip(gradient, gradients(model, packed=True)[1], strict=True)
-            assert max(difference(a, b) for a, b in pairs) > 1e-6
 
 
 @in_each_configuration
@@ -366,11 +321,10 @@ def test_a_model_that_was_changed_alike_in_all_layers_is_searched_as_it_is(name,
     (PLAIN | ALIKE)[name](model, None)
     assert is_plain(model) or name in ALIKE
     assert_the_same_numbers(model)
-    assert is_plain(made(d_model=np.int64(32)))
 
 
 def test_copies_are_as_plain_as_what_they_were_made_of():
-    model = made(tie_embeddings=True)
+    model = made(tie_embeddings=True, d_model=np.int64(16))
     for plain in (True, False):
         setting("first.feed_forward", activation=F.relu if plain else F.silu)(model, None)
         for twin in (copy.deepcopy(model), AveragedModel(model).module):
@@ -399,16 +353,13 @@ def test_weights_of_another_kind_are_not_read():
 def test_the_packed_way_is_gone_where_it_may(monkeypatch):
     calls, original = [], loss.packed_decode
     monkeypatch.setattr(loss, "packed_decode", lambda *a: calls.append(1) or original(*a))
-    model, given_ = made(), batch()
-    translation_loss(model, *given_, packed=True)
+    model, given = made(), batch()
+    translation_loss(model, *given, packed=True)
     assert calls == [1]
-    translation_loss(model, *given_)
-    handle = model.encoder.register_forward_hook(HOOKS["listening"])
-    translation_loss(model, *given_, packed=True)
+    translation_loss(model, *given)
+    model.encoder.register_forward_hook(HOOKS["listening"])
+    translation_loss(model, *given, packed=True)
     assert calls == [1]
-    handle.remove()
-    translation_loss(model, *given_, packed=True)
-    assert calls == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["a hook on the generator", "a wrapped generator"])

@@ -53,15 +53,3 @@ def test_a_library_without_its_operations_is_not_there(monkeypatch, library):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     monkeypatch.setattr(products, library, object())
     assert not getattr(products, f"has_{library}")()
-
-
-@pytest.mark.parametrize("listed", [True, False])
-@pytest.mark.parametrize("intel", [True, False])
-def test_who_made_the_processor(monkeypatch, tmp_path, intel, listed):
-    name = "GenuineIntel" if intel else "AuthenticAMD"
-    path = tmp_path / "cpuinfo"
-    if listed:
-        path.write_text(f"vendor_id\t: {name}\nmodel name\t: QEMU Virtual CPU\n")
-    monkeypatch.setattr(products, "LIST", path)
-    monkeypatch.setattr(products.platform, "processor", lambda: "" if listed else f"64, {name}")
-    assert products.made_by_intel.__wrapped__() is intel

@@ -23,11 +23,9 @@ def test_curves_draw_the_numbers_they_are_given():
     assert list(axis.lines[0].get_xdata()) == [10, 20, 30]
     assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines[:2]}) == 2
-    assert picture.words.startswith("Training. loss over step. up goes from 1 at 10 to 3 at 30")
     assert "down goes from 3 at 10 to 0.5 at 30, lowest 0.5, highest 3" in picture.words
     assert "20: half way" in picture.words
     assert curves({"a": [5, 6]}, low=0.0).get_ylim()[0] == 0
-    assert curves({"a": [5, 6]}).get_ylim()[0] > 4
 
 
 def test_curves_count_from_zero_and_have_no_point_where_a_value_is_nan():
@@ -38,44 +36,13 @@ def test_curves_count_from_zero_and_have_no_point_where_a_value_is_nan():
     assert "a goes from 2 at 1 to 1 at 2, lowest 1, highest 2" in picture.words
 
 
-def test_a_line_can_have_the_same_colour_in_several_figures():
-    numbers = {"a": 0, "b": 1, "c": 2}
-    third = curves({name: [1, 2] for name in numbers}).lines[2]
-    [only] = curves({"c": [1, 2]}, colours=numbers).lines
-    assert only.get_color() == third.get_color()
-    assert only.get_linestyle() == third.get_linestyle()
-
-
-def test_a_logarithmic_axis_of_few_powers_has_labels_between_them():
-    picture = plots.curves({"a": [2, 90]}, [4, 8], **AXES, log_x=True, log_y=True)
-    assert picture._repr_png_()
-    [axis] = picture.figure.axes
-    low, high = axis.get_ylim()
-    ticks = zip(axis.get_yticklabels(), axis.get_yticks(), strict=True)
-    shown = [text.get_text() for text, place in ticks if low <= place <= high]
-    assert shown == ["2", "5", "10", "20", "50", "100"]
-    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["4", "8"]
-    assert len(curves({"a": range(20)}, range(1, 21), log_x=True).get_xticks()) != 20
-    wide = curves({"a": [0.001, 9000]}, log_y=True)
-    assert all("10^" in text.get_text() for text in wide.get_yticklabels())
-
-
-def test_bars_stand_in_groups_with_their_numbers():
+def test_bars_have_their_lengths_and_numbers():
     series = {"before": [0.25, 0.5], "after": [0.75, 1.0]}
-    picture = plots.bars(series, ["one", "two"], xlabel="share", title="Shares", most=1.5, mark=1)
+    picture = plots.bars(series, ["one", "two"], xlabel="share")
     [axis] = picture.figure.axes
     assert [patch.get_width() for patch in axis.patches] == [0.25, 0.5, 0.75, 1.0]
-    middles = [patch.get_y() + patch.get_height() / 2 for patch in axis.patches]
-    assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
     assert [text.get_text() for text in axis.texts] == ["0.25", "0.50", "0.75", "1.00"]
-    assert axis.get_xlim() == (0, 1.5)
-    assert axis.yaxis_inverted()
-    assert axis.lines[0].get_xdata() == [1, 1]
     assert "before: one 0.25, two 0.50; after: one 0.75" in picture.words
-    assert len(picture.figure.legends) == 1
-    alone = plots.bars({"x": [12.34]}, ["one"], xlabel="%", digits=1)
-    assert not alone.figure.legends
-    assert "one 12.3" in alone.words
 
 
 def test_what_does_not_fit_is_refused():

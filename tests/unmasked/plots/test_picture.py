@@ -7,7 +7,7 @@ from PIL import Image
 
 from unmasked import plots
 from unmasked.masks import causal_mask
-from unmasked.plots.picture import in_a_row, number
+from unmasked.plots.picture import number
 
 
 def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
@@ -23,8 +23,3 @@ def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
 def test_numbers_in_words_have_two_digits_that_count():
     found = [number(x) for x in (0.123, 12.34, 0.0000314, 1234.5)]
     assert found == ["0.12", "12", "3.1e-05", "1,234"]
-
-
-def test_the_rows_of_a_legend_are_as_even_as_they_can_be():
-    legends = "a", "abcd", "abcde", "abcdefgh", ["a long name that takes much room"] * 3
-    assert [in_a_row(names) for names in legends] == [1, 4, 3, 4, 2]

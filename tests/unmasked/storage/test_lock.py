@@ -66,18 +66,6 @@ def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
         pass
 
 
-def test_what_happens_inside_is_not_hidden_by_tidying_up(tmp_path):
-    def fails():
-        (tmp_path / HOLDER).unlink()
-        (tmp_path / HOLDER).mkdir()
-        raise KeyError("inside")
-
-    with pytest.raises(KeyError, match="inside"), held(tmp_path):
-        fails()
-    with held(tmp_path):
-        pass
-
-
 def test_a_place_that_cannot_be_written_is_refused_before_the_first_step(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match=r"file: no training can be kept here \("):

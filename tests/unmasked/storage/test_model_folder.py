@@ -19,7 +19,6 @@ from torch.nn.utils.parametrizations import weight_norm
 from helpers import same_tensors, small_config
 from helpers.crashes import told
 from unmasked import Transformer
-from unmasked.storage import model as folder
 from unmasked.storage.files import digest, read_tensors, tensors_of, write_tensors
 from unmasked.storage.model import CONFIG, weights_file
 from unmasked.tokens import Subwords, Words
@@ -56,23 +55,22 @@ def holds(folder, made):
     ],
 )
 def test_what_is_saved_is_loaded_to_the_last_bit(tmp_path, changes):
-    made = untrained(**changes)
+    made, path = untrained(**changes), tmp_path / "new" / "folder"
     made.about["recipe"] = {"loss": np.float32(0.5), "name": "Zoë", "where": Path("x")}
-    made.save(tmp_path / "new" / "folder")
-    again = Translator.load(str(tmp_path / "new" / "folder"))
+    made.save(path)
+    again = Translator.load(str(path))
     source, target = made.corpus([("a b c", "A B"), ("d", "D E F"), ("e", "F")]).batch()
     assert torch.equal(made.model(source, target), again.model(source, target))
-    assert holds(tmp_path / "new" / "folder", made)
+    assert holds(path, made)
     assert again.model.config == made.model.config
     assert (again.source.words, again.target.words) == (SMALL.words, LARGE.words)
     assert again.about["recipe"] == {"loss": 0.5, "name": "Zoë", "where": "x"}
     assert not again.model.training
     assert all(parameter.requires_grad for parameter in again.model.parameters())
-    kept = read_tensors(weights_file(tmp_path / "new" / "folder"))
+    kept = read_tensors(weights_file(path))
     assert sum(x.numel() for x in kept.values()) == made.model.count_parameters()  # nothing twice
-    config, weights = sorted((tmp_path / "new" / "folder").iterdir())
+    config, weights = sorted(path.iterdir())
     assert config.stat().st_mode == weights.stat().st_mode  # whoever reads one may read the other
-    assert '"größer"' in config.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
@@ -131,20 +129,6 @@ def test_two_that_save_into_one_folder_always_leave_one_that_loads_also_while_a_
     assert len(read) > 2
 
 
-def test_what_is_replaced_while_it_is_read_is_read_anew(tmp_path, monkeypatch):
-    first, second, real = untrained(), untrained(), folder.read_tensors
-    first.save(tmp_path)
-
-    def slow(path):
-        monkeypatch.undo()
-        second.save(tmp_path)
-        assert not path.exists()
-        return real(path)
-
-    monkeypatch.setattr(folder, "read_tensors", slow)
-    assert holds(tmp_path, second)
-
-
 def test_only_what_was_replaced_and_what_a_kill_left_an_hour_ago_is_deleted(tmp_path):
     made, ago = untrained(), time.time() - 3700
     mark = "0123456789abcdef" * 2
@@ -167,7 +151,6 @@ def test_a_configuration_that_names_what_is_not_the_models_has_nothing_deleted(t
     (tmp_path / CONFIG).write_text(json.dumps({"sums": {CONFIG: "", "notes.txt": ""}}))
     untrained().save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    assert Translator.load(tmp_path).source.words == SMALL.words
 
 
 def test_weights_that_are_no_numbers_are_not_saved_and_what_was_there_stays(tmp_path):
@@ -178,8 +161,6 @@ def test_weights_that_are_no_numbers_are_not_saved_and_what_was_there_stays(tmp_
         made.model.generator.weight[0, 0] = 1e30
     with pytest.raises(ValueError, match=r"got an infinite one in generator.*: choose bfloat16"):
         made.save(tmp_path, dtype=torch.float16)
-    with pytest.raises(ValueError, match=r"dtype: expected None or torch\.float16 or"):
-        made.save(tmp_path, dtype=torch.int8)
     assert listed(tmp_path) == before
     made.save(tmp_path)  # in float32 it is a number
 
@@ -288,9 +269,7 @@ NO_FOLDER = "a folder with config.json and the weights that it names, got No suc
         (instead(CONFIG, lambda path: None), NO_FOLDER),
         (instead("weights", lambda path: None), NO_FOLDER),
         (instead(CONFIG, lambda path: path.symlink_to("/dev/zero")), "a config.json that is no fi"),
-        (instead("weights", Path.touch), "a safetensors file"),
         (written(b"{"), "got Expecting property name"),
-        (written(b"[1]"), "got list indices must be"),
         (written(b"[" * 100_000), "got maximum recursion"),
         (written(b'"\x1b[2J' + b"a" * 9999), "Invalid control"),
         (lambda folder: os.truncate(folder / CONFIG, 10**8), "a config.json of 100,000,000"),
@@ -300,15 +279,12 @@ NO_FOLDER = "a folder with config.json and the weights that it names, got No suc
         (outside, "which is none of a model's"),
         (other(sums={"/dev/zero": "0"}), "got a file '/dev/zero', which"),
         (other(format="x 2"), "got the format 'x 2' instead of "),
-        (other(sums=[1]), "got 'list' object has no attribute 'items'"),
         (other(about="b"), "got about: expected a dict, got str"),
-        (other(source=5), "a model's folder, got "),
         (other(source=SMALL.words[:-1]), "got source: expected the "),
         (other(model={"size": 3}), "unexpected keyword argument 'size'"),
         (other(model={"d_ff": 99}), "expected shape"),
         (other(model={"n_layers": 10**4}), "got 20,000 layers and weights of "),
         (with_tensors(empty, n_layers=50), "got 100 layers and weights of 500"),
-        (other(model={"d_ff": 10**15}), "feed_forward"),
         (other(model={"d_ff": 10**30}), "got sizes that no memory has room for"),
         (each(lambda x: x * torch.nan), "got weights: expected finite numbers, got NaN in"),
         (with_tensors(beyond_float32), "an infinite one in generator.weight"),
@@ -327,10 +303,7 @@ def test_damage_is_named_with_the_folder(tmp_path, damage, message):
     assert len(said) < 900
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [[1], *({"data": d} for d in (3, {"x": 1}, {"name": []}, {"name": "multi30k", "x": 1}))],
-)
+@pytest.mark.parametrize("recipe", [[1], {"data": 3}, {"data": {"name": []}}])
 def test_what_others_say_about_a_model_says_no_languages(recipe):
     made = untrained()
     made.about["recipe"] = recipe

@@ -7,11 +7,11 @@ from functools import cache
 
 import pytest
 
+from helpers.refusals import refusals
 from unmasked.text import phrasebook
 from unmasked.text.phrasebook import (
     as_pair,
     combinations,
-    english,
     german,
     is_held_out,
     of_clause,
@@ -19,7 +19,7 @@ from unmasked.text.phrasebook import (
 )
 from unmasked.text.phrasebook import lexicon as words
 from unmasked.text.phrasebook.clause import Clause, Nominal, Place
-from unmasked.text.phrasebook.lexicon import PRONOUNS, WHAT, WHERE, WHO, Pronoun
+from unmasked.text.phrasebook.lexicon import PRONOUNS, WHAT, WHO, Pronoun
 from unmasked.text.phrasebook.sentences import (
     CONSTRUCTIONS,
     Dice,
@@ -30,7 +30,7 @@ from unmasked.text.phrasebook.sentences import (
 
 # --- Sentences written by hand ----------------------------------------------------------------
 
-ICH, DU, ER, SIE, WIR, IHR, SIE_ALLE = PRONOUNS
+ICH, DU, ER, SIE, WIR, *_ = PRONOUNS
 NOUN = {noun.german: noun for noun in words.NOUNS}
 ADJECTIVE = {adjective.german: adjective for adjective in [*words.ADJECTIVES, *words.MOODS]}
 VERBS = [*words.VERBS, *words.SAYING, words.WANT, words.LIE, words.BE, words.HAVE]
@@ -80,7 +80,6 @@ def whole(said):
     return plain("plain", said) if isinstance(said, Clause) else said
 
 
-GLAUBT, MÜDE = say(SIE, "glauben"), say(ER, "sein", how="müde")
 # `nicht=does/not`: a German word with the English ones that it is aligned with.
 GOLDEN = [
     # --- a statement: tense, time, and what stands where
@@ -91,42 +90,28 @@ GOLDEN = [
      "ich=i habe=found gestern=yesterday den=the ball=ball gefunden=found",
      "i found the ball yesterday"),
     # --- separable verbs: pick up the child, but pick her up
-    (say("der alt hund", "sehen", "der alt mann"),
-     "der=the alte=old hund=dog sieht=sees den=the alten=old mann=man",
-     "the old dog sees the old man"),
     (say("die frau", "abholen", ER, time="abends"),
      "die=the frau=woman holt=picks/up ihn=him abends=in/the/evening ab=picks/up",
      "the woman picks him up in the evening"),
-    # --- modals
+    # --- modals, not and kein
     (no(ER, "abholen", WIR, modal="müssen"),
      "er=he muss=have/to uns=us nicht=does/not abholen=pick/up",
      "he does not have to pick us up"),
-    # --- not, kein, and what becomes of modals
-    (no(ER, "warten"), "er=he wartet=wait nicht=does/not", "he does not wait"),
     (no(ER, "kaufen", "kein ei+"),
      "er=he kauft=buy keine=does/not/any eier=eggs", "he does not buy any eggs"),
     (no(ICH, "finden", "der ball", perfect=True, time="gestern"),
      "ich=i habe=did gestern=yesterday den=the ball=ball nicht=not gefunden=find",
      "i did not find the ball yesterday"),
-    (no(ER, "finden", "der hut", perfect=True),
-     "er hat den hut nicht gefunden", "he has not found the hat"),
     (no(ER, "kaufen", "kein alt auto", modal="dürfen"),
      "er=he darf=must kein=not/an altes=old auto=car kaufen=buy", "he must not buy an old car"),
     # --- the time or the object first
-    (no(ER, "schlafen", modal="können"),
-     "er=he kann=cannot nicht=cannot schlafen=sleep", "he cannot sleep"),
     (say(ER, "warten", time="morgen", first="time"),
      "morgen=tomorrow/will wartet=wait er=he", "tomorrow he will wait"),
-    (say(DU, "essen", "mein keks", time="gestern", first="time", perfect=True),
-     "gestern hast du meinen keks gegessen", "yesterday you ate my biscuit"),
     # --- where and how somebody is
     (say("das neu hemd", "liegen", at=("in", "der garten")),
      "das=the neue=new hemd=shirt liegt=is im=in/the garten=garden",
      "the new shirt is in the garden"),
     # --- questions
-    (ask(DU, "suchen", "der tee"),
-     "suchst=do/look/for du=you den=the tee=tea ?=?", "do you look for the tea ?"),
-    (ask(ER, "kommen", time="morgen"), "kommt er morgen ?", "will he come tomorrow ?"),
     (ask(DU, "kommen", modal="möchten"),
      "möchtest=do/want/to du=you kommen=come ?=?", "do you want to come ?"),
     (ask(WHO, "aufmachen", "das fenster", time="immer"),
@@ -136,18 +121,13 @@ GOLDEN = [
     (ask(DU, "kommen", time="wann", first="time", perfect=True),
      "wann=when bist=did du=you gekommen=come ?=?", "when did you come ?"),
     # --- dass and weil: all verbs at the end, the particle with its verb; two clauses told apart
-    (ask(DU, "sein", how=WHERE, first="complement"),
-     "wo=where bist=are du=you ?=?", "where are you ?"),
-    (both(GLAUBT, "dass", say(SIE, "anziehen", "ein hut")),
+    (both(say(SIE, "glauben"), "dass", say(SIE, "anziehen", "ein hut")),
      "sie=she glaubt=believes ,= dass=that sie=she einen=a hut=hat anzieht=puts/on",
      "she believes that she puts on a hat"),
     (both(no("die frau", "tanzen"), "weil", say("die frau", "sein", how="müde")),
      "die=the frau=woman tanzt=dance nicht=does/not ,= weil=because "
      "die=the frau=woman müde=tired ist=is",
      "the woman does not dance because the woman is tired"),
-    (both(MÜDE, "weil", no("sein kind", "zurückkommen", perfect=True)),
-     "er ist müde , weil sein kind nicht zurückgekommen ist",
-     "he is tired because his child has not come back"),
 ]  # fmt: skip
 
 
@@ -176,18 +156,13 @@ def test_a_sentence_its_translation_and_its_alignment(said, in_german, in_englis
         ("kein", 0, "kein alter, keine alte, kein altes, keine alten"),
         ("kein", 1, "keinen alten, keine alte, kein altes, keine alten"),
         ("kein", 2, "keinem alten, keiner alten, keinem alten, keinen alten"),
-        ("", 0, "-, -, -, alte"),
-        ("", 1, "-, -, -, alte"),
-        ("", 2, "-, -, -, alten"),
     ],
 )
 def test_articles_and_adjectives_have_their_endings(article, case, expected):
     nouns = [("mann", False), ("frau", False), ("kind", False), ("kind", True)]
     for (noun, plural), form in zip(nouns, expected.split(", "), strict=True):
-        if form != "-":
-            said = (article, NOUN[noun], plural, case)
-            made = f"{german.determiner(*said)} {german.adjective('alt', *said)}"
-            assert made.strip() == form
+        said = (article, NOUN[noun], plural, case)
+        assert f"{german.determiner(*said)} {german.adjective('alt', *said)}" == form
 
 
 # What ich, du, er, wir, ihr and sie say.
@@ -199,7 +174,6 @@ CONJUGATIONS = """
     dürfen      darf        darfst      darf        dürfen      dürft       dürfen
     möchten     möchte      möchtest    möchte      möchten     möchtet     möchten
     ansehen     sehe        siehst      sieht       sehen       seht        sehen
-    finden      finde       findest     findet      finden      findet      finden
     arbeiten    arbeite     arbeitest   arbeitet    arbeiten    arbeitet    arbeiten
     tanzen      tanze       tanzt       tanzt       tanzen      tanzt       tanzen
 """
@@ -210,19 +184,6 @@ def test_german_verbs_are_conjugated(row):
     infinitive, *expected = row.split()
     persons = [(person, plural) for plural in (False, True) for person in (1, 2, 3)]
     assert [german.conjugate((VERB | MODAL)[infinitive], *who) for who in persons] == expected
-
-
-def test_english_endings():
-    added = ["buys", "closes", "does", "has", "looks for", "passes", "washes", "catches", "fixes"]
-    verbs = ["buy", "close", "do", "have", "look for", "pass", "wash", "catch", "fix"]
-    assert [english.present(verb, 3, False) for verb in verbs] == added
-    persons = [(1, False), (2, False), (3, False), (1, True), (2, True), (3, True)]
-    forms = [english.present("be", *who) for who in persons]
-    assert forms == ["am", "are", "is", "are", "are", "are"]
-    assert [english.present("put on", *who) for who in persons].count("put on") == 5
-    vowels = ["apple", "old", "egg", "ill", "umbrella"]
-    assert {english.indefinite(word) for word in vowels} == {"an"}
-    assert {english.indefinite(word) for word in ("cat", "young")} == {"a"}
 
 
 # --- What is drawn ----------------------------------------------------------------------------
@@ -246,7 +207,7 @@ def drawn(count, **options):
 def sentences():
     """Sentences as they are drawn: the same one may come again."""
     dice = Dice(5)
-    return [dice.choice(CONSTRUCTIONS)(dice) for _ in range(12_000)]
+    return [dice.choice(CONSTRUCTIONS)(dice) for _ in range(4000)]
 
 
 def test_each_construction_is_drawn_and_a_sentence_has_one_translation_and_one_alignment():
@@ -259,9 +220,10 @@ def test_each_construction_is_drawn_and_a_sentence_has_one_translation_and_one_a
         assert aligned[0] == {i for i, word in enumerate(pair.german.split()) if word != ","}
         assert aligned[1] == set(range(len(pair.english.split())))
         counts[pair.construction] += 1
-    assert len(found) < 11_900  # so many came again
+    assert len(found) < 3950  # so many came again
     assert len(counts) == len(set(CONSTRUCTIONS))
-    assert min(counts.values()) > 200
+    combined = set().union(*(combinations(sentence) for sentence in sentences()))
+    assert 0.09 < sum(is_held_out(*words) for words in combined) / len(combined) < 0.16
 
 
 def test_there_are_more_than_a_million_training_pairs():
@@ -293,17 +255,12 @@ def test_a_seed_gives_the_same_pairs_everywhere(seed, held_out, expected):
     assert hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"count": 0}, "count: expected a whole number of at least 1, got 0"),
-        ({"count": 10**7}, "count: expected at most 1,000,000, got 10000000"),
-        *(({"count": 1, "seed": s}, "seed: expected a whole number") for s in (-1, 2.5, "x", True)),
-    ],
+test_what_cannot_be_drawn_is_refused = refusals(
+    (lambda: sentence_pairs(0), "count: expected a whole number of at least 1, got 0"),
+    (lambda: sentence_pairs(10**7), "count: expected at most 1,000,000, got 10000000"),
+    (lambda: sentence_pairs(1, seed=-1), "seed: expected a whole number"),
+    (lambda: sentence_pairs(1, seed=2.5), "seed: expected a whole number"),
 )
-def test_what_cannot_be_drawn_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        sentence_pairs(**arguments)
 
 
 # --- Training and held-out --------------------------------------------------------------------
@@ -313,12 +270,10 @@ def test_what_cannot_be_drawn_is_refused(arguments, message):
     ("said", "expected"),
     [
         (say("der alt mann", "ansehen", "ein rot hut"), {"ansehen hut", "alt mann", "rot hut"}),
-        (say("der jung hund", "sehen", DU), {"jung hund"}),
         (ask(DU, "sehen", WHAT, first="object"), set()),
         (say("die tür", "sein", how="rot"), {"rot tür"}),
         (say(ER, "sein", how="müde"), set()),
         (say("ein ei", "liegen", at=("in", "der alt garten")), {"alt garten"}),
-        (ask("der hut", "sein", how=WHERE, first="complement"), set()),
         (both(say(ICH, "trinken", "der tee"), "weil", say("die katze", "sein", how="müde")),
          {"trinken tee", "müde katze"}),
     ],
@@ -327,28 +282,11 @@ def test_the_combinations_of_a_sentence(said, expected):
     assert {" ".join(words) for words in combinations(whole(said))} == expected
 
 
-def test_about_one_combination_in_eight_is_held_out():
-    everything = set().union(*(combinations(sentence) for sentence in sentences()))
-    share = sum(is_held_out(*words) for words in everything) / len(everything)
-    assert len(everything) > 500
-    assert 0.1 < share < 0.15
-    assert is_held_out("anziehen", "hut")
-    assert not is_held_out("ausziehen", "hut")
-
-
 def test_held_out_sentences_are_new_in_their_combinations_and_not_in_their_words():
-    learnt, new = drawn(20_000, seed=0), drawn(1000, seed=1, held_out=True)
+    learnt, new = drawn(20_000, seed=0), drawn(500, seed=1, held_out=True)
     combined = set().union(*(some for _, some in learnt))
     assert not any(is_held_out(*combination) for combination in combined)
     assert all(some - combined for _, some in new)
     for side in ("german", "english"):
-        counts = Counter(word for pair, _ in learnt for word in getattr(pair, side).split())
-        assert all(counts.keys() >= set(getattr(pair, side).split()) for pair, _ in new)
-
-    def gaps(pair):
-        parts = pair.german.split()
-        return {(*parts[:i], "…", *parts[i + 1 :]) for i in range(len(parts))}
-
-    known = set().union(*(gaps(pair) for pair, _ in learnt))
-    near = sum(not known.isdisjoint(gaps(pair)) for pair, _ in new)
-    assert near / len(new) < 0.15  # are one word away from one that is learnt
+        known = {word for pair, _ in learnt for word in getattr(pair, side).split()}
+        assert all(known.issuperset(getattr(pair, side).split()) for pair, _ in new)

@@ -5,15 +5,12 @@ import math
 import re
 import sys
 import warnings
-from functools import partial
 
 import pytest
 import torch
-from tqdm import tqdm
 
+from helpers.refusals import refusals
 from helpers.small_training import quiet, small
-from unmasked.plots.picture import Picture
-from unmasked.training import trainer
 from unmasked.training.history import History, tensorboard
 
 
@@ -33,34 +30,22 @@ def test_columns_and_the_table():
     assert lines[0].split() == history.names() == ["step", "exact", "loss", "seconds"]
     assert lines[2:] == ["   5         3.142      0.5", "  10   0.75      2    12346"]
     assert history.table("loss", "step", last=2) == " loss  step\n3.142     5\n    2    10"
-    assert History().table() == ""
-    large = History([{"step": 1000, "loss": math.nan, "norm": math.inf, "rate": 1.25e-7}])
-    assert large.table().split("\n")[1].split() == ["1000", "nan", "inf", "1.25e-07"]
-    many = History([{"step": step} for step in range(12)])
-    assert many.table().split() == ["step", *map(str, range(2, 12))]
+    odd = History([{"step": 1000, "loss": math.nan, "norm": math.inf}])
+    assert odd.table().split("\n")[1].split() == ["1000", "nan", "inf"]
 
 
 def test_the_plot_is_a_picture_with_words():
-    picture = example().plot()
-    assert isinstance(picture, Picture)
-    assert "loss goes from 3.1 at 5 to 2 at 10" in picture.words
-    two = example().plot("loss", "exact", title="Learning", log_y=True)
-    assert two.words.startswith("Learning. loss and exact over step.")
-    assert two.figure.axes[0].get_yscale() == "log"
+    picture = example().plot("loss", title="Learning", log_y=True)
+    assert picture.words.startswith("Learning. loss over step. loss goes from 3.1 at 5 to 2 at 10")
+    assert picture.figure.axes[0].get_yscale() == "log"
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: example()["bleu"], "names: .* measured, got bleu; there are step, exact, loss, s"),
-        (lambda: example().table(last=0), "last: expected a whole number of at least 1, got 0"),
-        (lambda: History()["loss"], "names: .* measured, got loss; train first"),
-        (lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"), r"names: .* got \['a', 'b'\]"),
-    ],
+test_what_was_not_measured_is_refused = refusals(
+    (lambda: example()["bleu"], "names: .* measured, got bleu; there are step, exact, loss, s"),
+    (lambda: example().table(last=0), "last: expected a whole number of at least 1, got 0"),
+    (lambda: History()["loss"], "names: .* measured, got loss; train first"),
+    (lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"), r"names: .* got \['a', 'b'\]"),
 )
-def test_what_was_not_measured_is_refused(call, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        call()
 
 
 def test_the_file(tmp_path):
@@ -116,16 +101,10 @@ def test_without_tensorboard_it_says_what_to_install(tmp_path, monkeypatch):
 # --- Progress ---------------------------------------------------------------------------------
 
 
-def test_the_bar_shows_loss_rate_and_time_left_and_a_resumed_one_begins_where_it_was(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr(trainer, "tqdm", partial(tqdm, disable=False, mininterval=0.0))
-    quiet(small(), progress=True, every=3, folder=tmp_path)
+def test_the_bar_shows_loss_and_rate_and_a_resumed_one_begins_where_it_was(tmp_path, capsys):
+    quiet(small(), progress=True, folder=tmp_path)
     printed = capsys.readouterr()
     assert printed.out == ""
-    shown = printed.err.split("\r")
-    line = r"training:  \d+%\|.*\| 6/12 \[.*(step/s|s/step), loss=3.\d+, rate=5.0e-03"
-    assert any(re.match(line, text) for text in shown), shown[-3:]
-    assert re.match(r"training: 100%.* 12/12 .*loss=3.\d+, rate=1.0e-03\]", shown[-1])
+    assert re.search(r"training: 100%.* 12/12 .*loss=\d\.\d+, rate=1.0e-03\]", printed.err)
     quiet(small(), folder=tmp_path, resume=True, progress=True)
     assert "12/12" in capsys.readouterr().err

@@ -44,27 +44,10 @@ def finished(*nodes):
             node.wait()
 
 
-def torchrun(count, name, folder, *where):
-    here = ["torch.distributed.run", "--nproc-per-node", str(count), *where]
-    return started(*here, "-m", "helpers.side_by_side", name, folder)
-
-
-def check_trainings(folder):
-    for name in side_by_side.RECIPES:
-        model, expected = side_by_side.trained(name)
-        rows = json.loads((folder / f"{name}.json").read_text())
-        for column in ("step", "loss", "norm", "rate"):
-            values = [row[column] for row in rows]
-            assert values == pytest.approx(expected[column], rel=1e-9, abs=1e-12)
-        weights = read_tensors(folder / f"{name}.safetensors")
-        assert weights.keys() == tensors_of(model).keys()
-        for key, mine in tensors_of(model).items():
-            assert difference(weights[key], mine) < 1e-6, key
-
-
 def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     """Three: a sum of two does not depend on its order."""
-    finished(torchrun(3, "resume", tmp_path, "--standalone"))
+    run = "torch.distributed.run --standalone --nproc-per-node 3 -m helpers.side_by_side resume"
+    finished(started(*run.split(), tmp_path))
     through = read_tensors(tmp_path / "through0.safetensors")
     for name in ("resumed0", "resumed1", "resumed2", "through2"):
         assert same_tensors(read_tensors(tmp_path / f"{name}.safetensors"), through)
@@ -72,20 +55,9 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     assert kept == ["step-00000009", "step-00000012"]
 
 
-def test_two_machines_give_the_losses_and_weights_of_one_process(tmp_path):
-    """Here two "machines" on one, each with its own torchrun; the losses are those of one process.
-
-    Also where a process has no sentence, and where each computes in parts.
-    """
-    where = ["--nnodes", "2", "--rdzv-id", "7", "--rdzv-backend", "c10d"]
-    where += ["--rdzv-endpoint", f"localhost:{free_port()}"]
-    finished(*(torchrun(1, "trainings", tmp_path, *where) for _ in range(2)))
-    check_trainings(tmp_path)
-
-
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, monkeypatch):
-    port = free_port()
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **ALONE}
+    """Also where one of them has no sentence, and where each computes in parts."""
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), **ALONE}
     other = started("helpers.side_by_side", "trainings", tmp_path, **shared, RANK="0")
     for name, value in {**shared, "RANK": "1"}.items():
         monkeypatch.setenv(name, value)
@@ -94,7 +66,16 @@ def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, monkeypatch)
     monkeypatch.undo()
     assert not torch.distributed.is_initialized()
     assert not (tmp_path / "second").exists()  # only the first process writes
-    check_trainings(tmp_path)
+    for name in side_by_side.RECIPES:
+        model, expected = side_by_side.trained(name)
+        rows = json.loads((tmp_path / f"{name}.json").read_text())
+        for column in ("step", "loss", "norm", "rate"):
+            values = [row[column] for row in rows]
+            assert values == pytest.approx(expected[column], rel=1e-9, abs=1e-12)
+        weights = read_tensors(tmp_path / f"{name}.safetensors")
+        assert weights.keys() == tensors_of(model).keys()
+        for key, mine in tensors_of(model).items():
+            assert difference(weights[key], mine) < 1e-6, key
 
 
 @pytest.mark.parametrize(

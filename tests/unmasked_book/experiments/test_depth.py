@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from unmasked_book.experiments import depth
-from unmasked_book.experiments.depth import KINDS, SCALED, best, learn_to_mirror, stack
+from unmasked_book.experiments.depth import KINDS, SCALED, learn_to_mirror, stack
 
 
 def by_hand(layer, x, kind):
@@ -43,12 +42,3 @@ def test_two_layers_learn_to_mirror_and_a_run_repeats():
     assert run.alike < 0.1
     first, again = (learn_to_mirror(KINDS[1], layers=2, steps=5, rate=3e-3) for _ in range(2))
     assert first == again
-
-
-def test_a_row_has_a_number_for_each_seed_and_the_best_rate_is_the_one_that_is_most_right():
-    options = {"layers": 1, "kind": KINDS[1], "warmup": 100, "rate": 1e-3, "steps": 40}
-    row = depth.trial(options, seeds=2)
-    assert row["kind"] == "pre-norm, residuals"
-    assert [len(row[name]) for name in ("right", "gradient", "losses")] == [2, 2, 2]
-    better = row | {"rate": 2e-3, "right": [2.0, 2.0]}
-    assert best([row, better, row], 1, row["kind"]) == better

@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from unmasked.search import greedy
 from unmasked.text.corpus import Corpus
-from unmasked.tokens import EOS
 from unmasked.training.recipe import Recipe
 from unmasked_book.examples import speller
 from unmasked_book.experiments import copying, learning, small_data, texts
@@ -14,9 +12,7 @@ from unmasked_book.experiments.learning import (
     learn_texts,
     nats_of_each,
     score,
-    share_exact,
     spelling_corpus,
-    written,
 )
 
 
@@ -57,20 +53,6 @@ def test_a_factor_multiplies_the_rate_of_one_parameter():
         learn(speller(), corpus, recipe, factors={weight: 1.0})
 
 
-def test_exact_means_all_of_it():
-    class Copier(torch.nn.Linear):
-        """Writes the sources, one word of the first one wrong."""
-
-        def forward(self, source, target):
-            shown = source.clone()
-            shown[0, 1] = 9
-            return torch.nn.functional.one_hot(shown[:, : target.shape[1]], 40).float()
-
-    corpus = copying.letters(10, 4, 0)
-    assert share_exact(Copier(1, 1), corpus) == 0.9
-    assert score(Copier(1, 1), corpus).right == pytest.approx(0.98)
-
-
 def test_the_nats_of_each_sentence_make_up_those_of_all():
     model, corpus = speller(seed=0, n_layers=1).eval(), spelling_corpus(30, seed=2)
     each = nats_of_each(model, corpus, tokens=40)
@@ -78,17 +60,6 @@ def test_the_nats_of_each_sentence_make_up_those_of_all():
     assert sum(each) / labels == pytest.approx(score(model, corpus).cross_entropy, rel=1e-5)
     alone = nats_of_each(model, Corpus(*([side] for side in corpus.pairs[7])))
     assert each[7] == pytest.approx(alone[0], rel=1e-5)
-
-
-def test_greedy_writing_is_that_of_the_package():
-    model, corpus = speller(seed=3, n_layers=1), spelling_corpus(20, seed=1)
-    learn(model, corpus, Recipe(steps=20, tokens=100, warmup=2))
-    source, target = corpus.batch(corpus.pairs[:20])
-    steps = target.shape[1] - 1
-    mine, package = written(model.eval(), source, steps), greedy(model, source, steps)
-    for a, b in zip(mine.tolist(), package.tolist(), strict=True):
-        ends = [row.index(EOS) if EOS in row else len(row) for row in (a, b)]
-        assert a[: ends[0]] == b[: ends[1]]
 
 
 def test_the_best_moment_is_kept_and_not_the_last(monkeypatch):

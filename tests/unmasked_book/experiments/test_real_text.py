@@ -56,15 +56,3 @@ def test_a_caption_that_judges_does_not_choose(monkeypatch):
     assert found.training.fingerprint() == again.training.fingerprint()
     assert found.training.pairs != other.training.pairs
     assert captions.words_of(found) == 3 * 4  # "sentence", its number and the end
-
-
-def test_the_table_and_the_picture_have_what_was_compared():
-    pair = rows(3.0, (0.1, 1.0))
-    for each, rate in zip(pair, (0.004, 0.008), strict=True):
-        each["rate"] = rate
-        for trial in each["trials"]:
-            trial["nats"] = sum(trial["each"]) / trial["words"]
-    gaps = {"clear": compared(*pair)}
-    [_, line] = captions.table(gaps).lines
-    assert line[3].startswith(f"+{gaps['clear'].gap.mean:.3f} ")
-    assert f"clear: {gaps['clear'].gap}." in captions.drawn(gaps).words

@@ -39,8 +39,7 @@ def test_what_was_not_measured_is_not_tested_whatever_the_times():
 
 @pytest.mark.parametrize(
     ("right", "word"),
-    [((0.2, 0.5, 0.6, 0.9), YES), ((0.2, 0.9, 0.6, 0.9), PARTLY), ((0.2, 0.5, 0.95, 0.9), PARTLY),
-     ((0.9, 0.5, 0.5, 0.2), NO), ((0.9, 0.9, 0.9, 0.9), NO)],
+    [((0.2, 0.5, 0.6, 0.9), YES), ((0.2, 0.9, 0.6, 0.9), PARTLY), ((0.9, 0.9, 0.9, 0.9), NO)],
 )  # fmt: skip
 def test_verdict_copying(right, word):
     rows = [made(r, letters_a_row=9, model=m) for r, m in zip(right, copying.MODELS, strict=True)]
@@ -49,8 +48,7 @@ def test_verdict_copying(right, word):
 
 @pytest.mark.parametrize(
     ("gains", "word"),  # of an LSTM: short and few, long and few, short and many, long and many
-    [((0.3, 0.3, -0.3, 0.0), YES), ((0.3, 0.3, 0.3, 0.0), PARTLY), ((0.3, 0.0, 0.0, 0.0), PARTLY),
-     ((0.0, 0.3, -0.3, -0.3), PARTLY), ((0.0, -0.3, 0.3, 0.3), NO)],
+    [((0.3, 0.3, -0.3, 0.0), YES), ((0.3, 0.3, 0.3, 0.0), PARTLY), ((0.0, -0.3, 0.3, 0.3), NO)],
 )  # fmt: skip
 def test_verdict_small_data(gains, word):
     """The LSTM with the lower validation loss is the one that is compared."""
@@ -68,8 +66,7 @@ def test_verdict_small_data(gains, word):
 @pytest.mark.parametrize(
     ("gains", "left", "word"),
     [((0.1, 0.5), (0.1, 0.1), YES), ((0.5, 0.1), (0.1, 0.1), PARTLY),
-     ((0.1, 0.5), (0.0, 0.1), PARTLY), ((0.0, 0.5), (0.1, 0.1), PARTLY),
-     ((0.5, 0.0), (0.1, 0.1), NO)],
+     ((0.1, 0.5), (0.0, 0.1), PARTLY), ((0.5, 0.0), (0.1, 0.1), NO)],
 )  # fmt: skip
 def test_verdict_root_of_width(gains, left, word):
     less = dict(zip(root_of_width.KINDS, [(0, 0), gains, left], strict=True))
@@ -91,7 +88,7 @@ def test_verdict_heads(nats, word):
 @pytest.mark.parametrize(
     ("gaps", "noise", "word"),
     [((0.0, 0.0), 1, YES), ((0.015, -0.015), 1, YES), ((0.03, 0.0), 1, PARTLY),
-     ((0.0, -0.03), 1, PARTLY), ((0.03, 0.03), 1, NO), ((0.0, 0.0), 30, NO)],
+     ((0.03, 0.03), 1, NO), ((0.0, 0.0), 30, NO)],
 )  # fmt: skip
 def test_verdict_positions(gaps, noise, word):
     """A difference that is not clear is no proof that there is none."""
@@ -119,8 +116,7 @@ def test_verdict_beyond(shares, rival, word):
 @pytest.mark.parametrize(
     ("post", "pre", "word"),  # gains with clipping and without
     [((0.4, 0.4), (0.0, 0.01), YES), ((0.4, 0.0), (0.0, 0.0), PARTLY),
-     ((0.4, 0.4), (0.0, 0.4), PARTLY), ((0.4, 0.4), (0.0, -0.4), PARTLY),
-     ((0.0, 0.4), (0.0, 0.0), NO)],
+     ((0.4, 0.4), (0.0, 0.4), PARTLY), ((0.0, 0.4), (0.0, 0.0), NO)],
 )  # fmt: skip
 def test_verdict_warm_up(post, pre, word):
     rows = [made(0.2 + gain * (warmup > 1), norm=norm, warmup=warmup, clip=clip)
@@ -136,10 +132,3 @@ def test_verdict_squared(times, memory, word):
                "mebibytes": {"explicit": [n**2 if times > 1 else n for n in lengths],
                              "fused": [n**memory for n in lengths]}}  # fmt: skip
     assert verdicts.squared(scaling, lengths).word == word
-
-
-def test_a_judgement_says_its_reason_and_its_machine():
-    found = verdicts.judged("beyond")
-    assert str(found).startswith("CONFIRMED WITH A CONDITION: ")
-    assert len(list(verdicts.comparisons())) < 50  # chances of one in a thousand each
-    assert found._repr_markdown_().startswith("**Confirmed with a condition:** ")
