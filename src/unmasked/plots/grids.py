@@ -265,6 +265,7 @@ def map_grid(
     alike = len({(tuple(queries), tuple(keys)) for _, _, queries, keys in grid}) == 1
     with rc_context(STYLE):
         height = (5.8 if alike and rows > 1 else 6.6 if alike else 7.6) / max(2, columns)
+        height += 0.45 * (rows == 1 and columns == 2)  # room for what stands above and below
         figure, axes = panels(rows, columns, 4.6 if len(grid) == 1 else height)
         if len(grid) == 1:  # in the middle, with its names and its scale beside it
             figure.set_layout_engine("compressed")
