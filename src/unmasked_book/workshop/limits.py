@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ def within(seconds: float) -> Iterator[None]:
         late.set()
         _thread.interrupt_main()
 
+    # Whatever runs in a shell's background is born deaf to Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     timer.start()
@@ -35,3 +38,4 @@ def within(seconds: float) -> Iterator[None]:
         raise EndlessError(f"{seconds:.0f} seconds").with_traceback(error.__traceback__) from None
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
