@@ -10,7 +10,6 @@ import argparse
 import copy
 import functools
 import gc
-import json
 import os
 import shutil
 import subprocess
@@ -50,6 +49,7 @@ from unmasked_book.experiments import texts
 from unmasked_book.experiments.learning import learn, score
 from unmasked_book.experiments.lstm import count_parameters, recurrent_like
 from unmasked_book.machines import precision, products, synchronise
+from unmasked_book.records import as_json
 
 Row = dict[str, Any]
 HERE = device()
@@ -343,10 +343,10 @@ class Parts:
 
         The rule, written before any run: each trains with the rates of the ladder and one seed, and
         with twice the highest while that is the best; the one with the lowest last loss goes on,
-        with seeds 0, 1 and 2. The goal is the lowest of
-        GOALS (nats a subword) that all six reach. "Trains faster" is confirmed, for tokens and for
-        seconds apart, if all three Transformers need fewer than every LSTM, refuted if the other
-        way round. Seconds are those of training, without the looks at the validation data.
+        with seeds 0, 1 and 2. The goal is the lowest of GOALS (nats a subword) that all six reach.
+        "Trains faster" is confirmed, for tokens and for seconds apart, if all three Transformers
+        need fewer than every LSTM, refuted if the other way round. Seconds are those of training,
+        without the looks at the validation data.
         """
         steps = 8 if self.small else 800
         if os.environ.get("UNMASKED_DATA"):
@@ -401,7 +401,8 @@ class Parts:
 
     def notebooks(self) -> Iterator[Row]:
         """Every notebook's cells as a script, all notebooks at once, with one thread each."""
-        paths = sorted((Path(__file__).parents[1] / "book").rglob("*.ipynb"))
+        book = Path(__file__).parents[1] / "book"
+        paths = sorted([*book.glob("*.ipynb"), *book.glob("[!.]*/*.ipynb")])
         running = {}
         for path in paths[:1] if self.small else paths:
             words = [sys.executable, "-c", SCRIPT, str(path)]
@@ -507,7 +508,7 @@ def shown(row: Row) -> str:
 
 
 def write(path: Path, result: dict[str, Any]) -> None:
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(as_json(result), encoding="utf-8")
 
 
 def arguments() -> argparse.Namespace:

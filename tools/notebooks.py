@@ -16,7 +16,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-BOOK = Path(__file__).parents[1] / "book"
+from repository import notebooks
+
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -44,15 +45,11 @@ def main() -> None:
 
 def chosen(names: list[str]) -> list[Path]:
     """The notebooks of these names; all of them if there are none."""
-    return [find(name) for name in names] or sorted(BOOK.rglob("*.ipynb"))
-
-
-def find(name: str) -> Path:
-    for path in BOOK.rglob("*.ipynb"):
-        if path.stem == Path(name).stem:
-            return path
-    known = ", ".join(sorted(path.stem for path in BOOK.rglob("*.ipynb")))
-    sys.exit(f"there is no notebook {name!r} in {BOOK.name}/; there are: {known}")
+    known = {path.stem: path for path in notebooks()}
+    for name in names:
+        if Path(name).stem not in known:
+            sys.exit(f"there is no notebook {name!r} in book/; there are: {', '.join(known)}")
+    return [known[Path(name).stem] for name in names] or list(known.values())
 
 
 def run(path: Path, timeout: int) -> str | None:

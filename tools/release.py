@@ -18,7 +18,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from repository import ROOT, current
+from repository import ROOT, current, notebooks
 from versions import uv
 
 DIST = ROOT / "dist"
@@ -53,7 +53,7 @@ def stamp(version: str) -> None:
 
 def pin(to: str) -> None:
     """Lets the first cell of every notebook install this; the newest, if it is empty."""
-    for path in sorted((ROOT / "book").rglob("*.ipynb")):
+    for path in notebooks():
         replace(path, rf"(git\+{re.escape(current())})(@v[\d.]+)?", rf"\g<1>{to}")
 
 
@@ -69,7 +69,7 @@ def agree(tag: str | None) -> None:
         sys.exit(f"the tag: expected v{version}, as in the package, got {tag}")
     if f"\n## {version} (" not in CHANGES.read_text(encoding="utf-8"):
         sys.exit(f"CHANGELOG.md: expected a heading for {version}")
-    for path in (ROOT / "book").rglob("*.ipynb"):
+    for path in notebooks():
         if f"git+{current()}@{tag}" not in path.read_text(encoding="utf-8"):
             sys.exit(f"{path.name}: its first cell has to install {tag}; run `stamp`")
 

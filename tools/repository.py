@@ -21,6 +21,12 @@ def current() -> str:
     return address
 
 
+def notebooks() -> list[Path]:
+    """The book's: the chapters, and the pages below them; no copies in Jupyter's hidden folders."""
+    book = ROOT / "book"
+    return sorted([*book.glob("*.ipynb"), *book.glob("[!.]*/*.ipynb")])
+
+
 def forms(address: str) -> list[str]:
     """The ways in which an address appears: in links to GitHub, Colab and Binder; as a site."""
     match = ADDRESS.fullmatch(address)

@@ -17,9 +17,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from repository import ROOT, notebooks
 from unmasked_book.tables import Table
 
-ROOT = Path(__file__).parents[1]
 CODE = (".py", ".js", ".css", ".html")
 TEXT = (".md", ".toml", ".yml", ".ipynb", ".txt", ".cff", ".in", ".sh")
 PARTS = ("src/unmasked", "src/unmasked_book", "tests", "benchmarks", "tools", "book/_ext")
@@ -56,7 +56,7 @@ def lines() -> Table:
 def pages() -> Table:
     """A row for each page: words in view, in exercises and in folds; cells in view and hidden."""
     rows = {}
-    for path in sorted((ROOT / "book").rglob("*.ipynb")):
+    for path in notebooks():
         words, cells, exercises = Counter[str](), Counter[str](), False
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             source, tags = "".join(cell["source"]), set(cell["metadata"].get("tags", ()))
@@ -96,7 +96,7 @@ def seconds(notebook: Path) -> float:
 
 def times() -> Table:
     """A row for each notebook, which are run one after the other."""
-    found = {path.stem: seconds(path) for path in sorted((ROOT / "book").rglob("*.ipynb"))}
+    found = {path.stem: seconds(path) for path in notebooks()}
     found["together"] = sum(found.values())
     rows = {name: [f"{spent:.0f}"] for name, spent in found.items()}
     return Table("notebooks", ["processor seconds"], rows)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from helpers.pages import BOOK, ROOT, pages, prose, repository
+from helpers.pages import BOOK, ROOT, notebooks, pages, prose, repository
 from unmasked_book.diagram import SITE, architecture
 
 NAMES = [page.removeprefix("book/") for page in pages()]
@@ -23,8 +23,7 @@ def slug(title):
 
 
 def test_every_page_is_in_the_contents_once():
-    files = [path.relative_to(BOOK) for end in ("ipynb", "md") for path in BOOK.rglob(f"*.{end}")]
-    assert sorted(NAMES) == sorted(str(path.with_suffix("")) for path in files)
+    assert sorted(NAMES) == sorted([*notebooks(), *(path.stem for path in BOOK.glob("*.md"))])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,9 +33,9 @@ def test_links_lead_to_pages_headings_and_files_that_exist(name):
             assert not (found := OURS.match(link)) or (ROOT / found[1]).exists(), link
             continue
         target, _, heading = link.partition("#")
-        page = (BOOK / name).parent.joinpath(target).resolve() if target else BOOK / f"{name}.md"
-        assert not target or page.exists(), link
-        led_to = str(page.relative_to(BOOK).with_suffix(""))
+        page = (BOOK / name).parent.joinpath(target).resolve()
+        assert page.exists(), link
+        led_to = str(page.relative_to(BOOK).with_suffix("")) if target else name
         titles = re.findall(r"^#+ (.*)", prose(led_to), re.MULTILINE)
         assert not heading or heading in map(slug, titles), link
 

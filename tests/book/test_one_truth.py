@@ -24,12 +24,11 @@ PIECES = [
 
 def bare(source, name):
     """The syntax of a definition, without annotations and docstrings."""
-    [found] = [each for each in ast.parse(source).body if getattr(each, "name", None) == name]
+    defined = {each.name: each for each in ast.parse(source).body if hasattr(each, "name")}
+    found = defined[name]
     if isinstance(found, ast.ClassDef):  # a method may stand in a cell of its own
-        cells = {each.name: each for each in ast.parse(source).body if hasattr(each, "name")}
-        moved = [cells[name] for name in re.findall(rf"^{found.name}\.(\w+) = \1$", source, re.M)]
         found.body = [each for each in found.body if not getattr(each, "decorator_list", None)]
-        found.body += moved
+        found.body += [defined[own] for own in re.findall(rf"^{name}\.(\w+) = \1$", source, re.M)]
     for node in ast.walk(found):
         if isinstance(node, ast.arg):
             node.annotation = None

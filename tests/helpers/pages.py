@@ -21,14 +21,17 @@ def repository() -> str:
 def pages() -> list[str]:
     """The pages in reading order, such as "book/01_masks"."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    chapters = [chapter for part in contents["parts"] for chapter in part["chapters"]]
-    nested = [[page, *page.get("sections", ())] for page in chapters]
-    return [contents["root"], *(page["file"] for pages in nested for page in pages)]
+    files = [contents["root"]]
+    for part in contents["parts"]:
+        for chapter in part["chapters"]:
+            files += [page["file"] for page in (chapter, *chapter.get("sections", ()))]
+    return files
 
 
 def notebooks() -> list[str]:
     """The names of the chapters, such as "01_masks" or "deeper/lookalikes"."""
-    return sorted(str(path.relative_to(BOOK).with_suffix("")) for path in BOOK.rglob("*.ipynb"))
+    paths = [*BOOK.glob("*.ipynb"), *BOOK.glob("[!.]*/*.ipynb")]
+    return sorted(str(path.relative_to(BOOK).with_suffix("")) for path in paths)
 
 
 @cache

@@ -1,16 +1,15 @@
 """The drawings: each is well-formed, described and used."""
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from helpers.pages import BOOK, notebooks
 from unmasked_book.figures import FOLDER, figure, figure_names
 
 SVG = "{http://www.w3.org/2000/svg}"
-BOOK = Path(__file__).parents[2] / "book"
-PAGES = "".join(path.read_text("utf-8") for path in BOOK.rglob("*.ipynb"))
+PAGES = "".join((BOOK / f"{name}.ipynb").read_text("utf-8") for name in notebooks())
 USED = set(re.findall(r'figure\(\\"([a-z-]+)\\"\)', PAGES))
 
 
