@@ -30,7 +30,6 @@ def main() -> None:
     options = parser.parse_args()
     known = recorded("depth") if "depth" in recorded_names() else {"rows": [], "machine": {}}
     began, planned, rows = time.perf_counter(), trials(), known["rows"]
-    path = RECORDS / "depth.json"
     missing = [each for each in planned if not any(named(each).items() <= row.items()
                                                    for row in known["rows"])]  # fmt: skip
     with get_context("spawn").Pool(options.processes, torch.set_num_threads, (1,)) as pool:
@@ -39,8 +38,8 @@ def main() -> None:
             minutes = (time.perf_counter() - began) / 60 + known["machine"].get("minutes", 0)
             about = {**machine("cpu"), "threads": 1, "command": command(__file__),
                      "minutes": round(minutes, 1)}  # fmt: skip
-            path = record("depth", {"machine": about, "rows": rows})
-    print(f"{len(rows)} rows are in {path}")
+            record("depth", {"machine": about, "rows": rows})
+    print(f"{len(rows)} rows are in {RECORDS / 'depth.json'}")
 
 
 def place(row: dict[str, Any], planned: list[dict[str, Any]]) -> int:

@@ -69,8 +69,8 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = WIDTH) -> En
         if isinstance(module, Residual):
             module.__class__ = Around
             setattr(module, "kind", kind)  # noqa: B010 (a Residual has none)
-    for parameter in encoder.parameters() if kind.start != "PyTorch's" else ():
-        if parameter.dim() > 1:
+    for parameter in encoder.parameters():
+        if parameter.dim() > 1 and kind.start != "PyTorch's":
             nn.init.xavier_uniform_(parameter)
     if kind.start == "scaled":
         with torch.no_grad():
@@ -116,16 +116,15 @@ def learn_to_mirror(
     rate: float = 1e-3,
     warmup: int = 100,
     seed: int = 0,
-    device: torch.device | str = "cpu",
 ) -> Learnt:
     """Trains with Adam; the rate grows for `warmup` steps and then stays."""
     draws = torch.Generator().manual_seed(seed)
-    model = Mirror(layers, kind, seed).to(device)
+    model = Mirror(layers, kind, seed)
     optimizer = torch.optim.Adam(model.parameters(), rate)
     watched = model.get_parameter("encoder.layers.0.feed_forward.contract.weight")
     losses, first = list[float](), math.nan
     for step in range(1, steps + 1):
-        loss = model.loss(words(BATCH, draws).to(device))
+        loss = model.loss(words(BATCH, draws))
         optimizer.zero_grad()
         loss.backward()
         if step == 1:
@@ -135,7 +134,7 @@ def learn_to_mirror(
         optimizer.step()
         losses.append(loss.item())
     with torch.no_grad():
-        unseen = words(500, torch.Generator().manual_seed(seed + 10_000)).to(device)
+        unseen = words(500, torch.Generator().manual_seed(seed + 10_000))
         named = model(unseen).argmax(-1)
     right = (named == unseen.flip(1)).float().mean().item()
     return Learnt(losses, first, right, (named == named[:, :1]).all(1).float().mean().item())

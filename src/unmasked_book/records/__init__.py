@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,5 +26,12 @@ def recorded(name: str) -> dict[str, Any]:
 def record(name: str, result: dict[str, Any]) -> Path:
     """Writes a run under its name, over an older one, and says where."""
     path = RECORDS / f"{name}.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(as_json(result), encoding="utf-8")
     return path
+
+
+def as_json(result: dict[str, Any]) -> str:
+    """A field a line, and a list of numbers on one."""
+    text = json.dumps(result, indent=1, ensure_ascii=False)
+    numbers = re.compile(r"\[\s+((?:[-\d.e+]+,?\s+)+)\]")
+    return numbers.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
