@@ -1,4 +1,4 @@
-"""The long versions of chapter 14's experiments.
+"""The long versions of chapter 15's experiments.
 
 Example: python benchmarks/claims.py small-data --folder runs/claims --processes 2
 

@@ -1,4 +1,4 @@
-"""Every single head of the shipped models switched off: what chapter 11 shows.
+"""Every single head of the shipped models switched off: what chapter 12 shows.
 
 Example: python benchmarks/heads.py
 

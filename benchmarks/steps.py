@@ -1,4 +1,4 @@
-"""Which step of chapter 15 finds which bug: small spellers, each with one bug, taken through them.
+"""Which step of chapter 16 finds which bug: small spellers, each with one bug, taken through them.
 
 Example: python benchmarks/steps.py --processes 2
 

@@ -20,15 +20,15 @@ CHAPTERS = {
     "transformer": "07_transformer",
     "config": "07_transformer",
     "interop": "07_transformer",
-    "tokens": "10_translating",
+    "tokens": "10_real_text",
     "loss": "08_training",
     "training": "08_training",
     "search": "09_decoding",
-    "text": "10_translating",
-    "translator": "10_translating",
-    "evaluation": "10_translating",
-    "plots": "11_looking_inside",
-    "checking": "16_testing",
+    "text": "10_real_text",
+    "translator": "10_real_text",
+    "evaluation": "10_real_text",
+    "plots": "12_looking_inside",
+    "checking": "17_testing",
 }
 
 

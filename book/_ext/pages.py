@@ -7,7 +7,9 @@ things that a screen reader or a keyboard needs are missing; they are added here
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,6 +20,20 @@ from PIL import Image
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+MOVED = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>This page has moved</title>
+<meta http-equiv="refresh" content="1; url={page}.html">
+<script>
+const headings = {headings};
+location.replace(headings[location.hash.slice(1)] ?? "{page}.html" + location.hash);
+</script>
+</head>
+<body><p><a href="{page}.html">This page has moved.</a></p></body>
+</html>
+"""
 UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNORECASE)
 
 
@@ -119,6 +135,18 @@ def mend(path: Path, site: str) -> None:
     path.write_text(str(page), encoding="utf-8")
 
 
+def lead_on(source: Path, out: Path) -> None:
+    """Writes a page at each address of the second edition that is another today."""
+    moved = tomllib.loads((source / "moved.toml").read_text(encoding="utf-8"))
+    for name, led_to in moved.items():
+        page = led_to.pop("page")
+        for heading, target in led_to.items():
+            other, _, place = target.partition("#")
+            led_to[heading] = f"{other or page}.html#{place}"
+        written = MOVED.format(page=page, headings=json.dumps(led_to))
+        (out / f"{name}.html").write_text(written, encoding="utf-8")
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
@@ -126,6 +154,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     (out / ".nojekyll").touch()  # GitHub Pages must serve the folders that begin with "_"
     for path in out.rglob("*.html"):
         mend(path, app.config.html_baseurl)
+    lead_on(Path(app.srcdir) / "book", out / "book")
 
 
 def follow_the_address(_: Sphinx, config: Config) -> None:

@@ -1,4 +1,4 @@
-"""The command that records an experiment of chapter 14."""
+"""The command that records an experiment of chapter 15."""
 
 import json
 

@@ -57,7 +57,7 @@ def test_every_block_of_the_architecture_leads_to_a_chapter():
     assert chapters == {name for name in NAMES if "01" <= name < "08"}
 
 
-@pytest.mark.parametrize(("kind", "page"), [("bug", "15_bugs"), ("erratum", "documents")])
+@pytest.mark.parametrize(("kind", "page"), [("bug", "16_bugs"), ("erratum", "documents")])
 def test_the_tests_of_every_bug_and_every_erratum_are_named(kind, page):
     file = {"bug": "bugs", "erratum": "errata"}[kind]
     source = (ROOT / f"tests/unmasked_book/test_{file}.py").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Chapter 14's exercises."""
+"""Chapter 15's exercises."""
 
 from __future__ import annotations
 

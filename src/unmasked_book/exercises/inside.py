@@ -1,4 +1,4 @@
-"""Chapter 11's exercises."""
+"""Chapter 12's exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 12's exercises."""
+"""Chapter 13's exercises."""
 
 from __future__ import annotations
 

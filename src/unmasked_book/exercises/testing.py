@@ -1,4 +1,4 @@
-"""Chapter 16's exercises."""
+"""Chapter 17's exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments of chapter 14: each measures one claim, in small there and in full recorded."""
+"""The experiments of chapter 15: each measures one claim, in small there and in full recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step of chapter 15 finds which bug: small spellers, each with one bug, taken through them.
+"""Which step of chapter 16 finds which bug: small spellers, each with one bug, taken through them.
 
 A `Case` is a model with all that belongs to it: its data, loss, training and search. `CASES` names
 the sound one and the others; each bug changes one line of it.

@@ -1,4 +1,4 @@
-"""Small spellers with one bug each, and what the steps of chapter 15 make of them."""
+"""Small spellers with one bug each, and what the steps of chapter 16 make of them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chapter 14's experiments, in miniature: under equal conditions, and as they were recorded."""
+"""Chapter 15's experiments, in miniature: under equal conditions, and as they were recorded."""
 
 import copy
 import json
