@@ -15,7 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 import unmasked
+from command import command
 from unmasked.evaluation import bleu, chrf
+from unmasked.machine import machine
 from unmasked.text.multi30k import multi30k
 from unmasked_book.records import record
 
@@ -23,7 +25,8 @@ from unmasked_book.records import record
 RUBRIC = {
     "hallucinated": "it has a thing or an action for which the German gives no reason",
     "wrong": "who does what to whom, or where, is false, missing or not to be understood",
-    "understandable": "the main content is there; a detail is false or missing, or a sentence broken",
+    "understandable": "the main content is there; "
+    "a detail is false or missing, or a sentence broken",
     "right": "it says what the German says, in English that one could print",
 }
 SEED, COUNT, MODEL = 0, 50, "de-en"
@@ -54,13 +57,16 @@ def summary(first: Path, second: Path) -> dict[str, object]:
     counts = [Counter(verdict for verdict, _ in each) for each in both]
     same = sum(a[0] == b[0] for a, b in zip(*both, strict=True)) / COUNT
     by_luck = sum(counts[0][name] * counts[1][name] for name in RUBRIC) / COUNT**2
+    each = [round(chrf([a], [b]).score, 1) for a, b in zip(written, english, strict=True)]
     return {
+        "machine": machine() | {"command": command(__file__)},
+        "judges": "two runs of a large language model, neither with sight of the other's verdicts",
         "rubric": RUBRIC, "seed": SEED, "model": MODEL, "split": "val", "numbers": numbers,
         "verdicts": [[verdict for verdict, _ in each] for each in both],
         "picture": [[picture for _, picture in each] for each in both],
         "agree": same, "kappa": (same - by_luck) / (1 - by_luck),
         "bleu": bleu(written, english).score, "chrf": chrf(written, english).score,
-        "chrf each": [round(chrf([a], [b]).score, 1) for a, b in zip(written, english, strict=True)],
+        "chrf each": each,
     }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ CHAPTERS = {
     "search": "09_decoding",
     "text": "10_real_text",
     "translator": "10_real_text",
-    "evaluation": "10_real_text",
+    "evaluation": "11_is_it_better",
     "plots": "12_looking_inside",
     "checking": "17_testing",
 }

@@ -10,6 +10,7 @@ import torch
 from unmasked.errors import check_choice
 from unmasked_book.exercises import (
     attention,
+    better,
     claims,
     decoder,
     decoding,
@@ -38,6 +39,7 @@ CHAPTERS = {
     "training": training,
     "decoding": decoding,
     "translating": translating,
+    "better": better,
     "inside": inside,
     "speed": speed,
     "larger": larger,

@@ -1,0 +1,55 @@
+"""Chapter 11's exercises."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from unmasked.evaluation import bleu
+from unmasked_book.exercises.compare import same_number
+from unmasked_book.experiments.statistics import difference
+
+Words = list[str]
+RUNS = (
+    ([0.31, 0.28, 0.35, 0.30, 0.33], [0.22, 0.24, 0.25, 0.21, 0.26]),
+    ([1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 1.0, 2.0, 3.0, 4.5]),
+    ([0.9, 0.2, 0.4, 0.8, 0.1], [0.5, 0.6, 0.3, 0.9, 0.4]),
+)
+
+
+def too_short(answer: float) -> str | None:
+    """Half of the right length, and no other mistake."""
+    return same_number(answer, 100 * math.exp(1 - 20 / 10), 0.01)
+
+
+def sure_gain(answer: Callable[[Sequence[float], Sequence[float]], float]) -> str | None:
+    """The lower end of the interval of the differences, seed by seed."""
+    for a, b in RUNS:
+        if wrong := same_number(answer(a, b), difference(a, b).low, 0.01):
+            return f"{wrong} That was sure_gain({a}, {b})."
+    return None
+
+
+def corpus_bleu(answer: Callable[[list[Words], list[Words]], Any]) -> str | None:
+    """Counts are added up over the sentences, and so are the lengths."""
+    dice = random.Random(1)
+    for size in (1, 2, 8):
+        references = [dice.choices("abcde", k=dice.randint(6, 12)) for _ in range(size)]
+        for change in (0.0, 0.1, 0.2):
+            written = [
+                [word for word in words if dice.random() >= change] + ["a"] * dice.randint(0, 2)
+                for words in references
+            ]
+            written[0] = references[0][:5] + written[0][5:]  # at least one run of four is right
+            expected = bleu(*([*map(" ".join, texts)] for texts in (written, references))).score
+            got = answer([list(words) for words in written], [list(words) for words in references])
+            if wrong := same_number(got, expected, 1e-6):
+                sentences = "1 sentence" if size == 1 else f"{size} sentences"
+                return f"{wrong} (for {sentences}, it should be {expected:.2f})"
+    return None
+
+
+CHECKS = (too_short, sure_gain)
+PLUS = corpus_bleu
