@@ -54,7 +54,9 @@ def add_landmarks(page: BeautifulSoup) -> None:
     for table in page.select(".bd-article .pst-scrollable-table-container"):
         table.attrs.update({"tabindex": "0", "role": "group", "aria-label": "table"})
     for chapter in page.select("li.has-children > a + details > summary"):
-        chapter["aria-label"] = f"Pages below {chapter.parent.find_previous_sibling('a').text.strip()}"
+        chapter["aria-label"] = (
+            f"Pages below {chapter.parent.find_previous_sibling('a').text.strip()}"
+        )
     for logo in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
         logo.attrs.update({"role": "navigation", "aria-label": "Home"})
     for entry in page.select("div.citation-list, div.citation"):

@@ -51,6 +51,19 @@ def stepped(begin, target):
     return torch.cat([step(target[:, [t]]) for t in range(target.shape[1])], dim=1)
 
 
+def bleu_of(written, references):
+    """By hand, for sentences as lists of words."""
+    logarithm = min(0.0, 1 - sum(map(len, references)) / sum(map(len, written)))
+    for n in (1, 2, 3, 4):
+        ours, theirs = (
+            [Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in texts]
+            for texts in (written, references)
+        )
+        shared = sum((a & b).total() for a, b in zip(ours, theirs, strict=True))
+        logarithm += math.log(shared / sum(count.total() for count in ours)) / 4
+    return 100 * math.exp(logarithm)
+
+
 def differing(translator, texts, head):
     smaller = without(translator.model, heads=[head])
     other = Translator(smaller, translator.source, translator.target, translator.about)
@@ -80,6 +93,7 @@ RIGHT = {
     "translating 1": lambda pieces, pair: once(pieces, pair),
     "better 1": 36.79,
     "better 2": lambda a, b: difference(a, b).low,
+    "better +": bleu_of,
     "inside 1": 65,
     "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
     "inside 3": differing,
@@ -153,6 +167,19 @@ WRONG = {
     "better 2": [
         (lambda a, b: difference(a, b).mean, r"is too high. That was sure_gain\(\[0.31"),
         (lambda a, b: interval(a).low - interval(b).high, r"too low. That was sure_gain\("),
+    ],
+    "better +": [
+        (lambda written, references: bleu_of(written, references) / 100, "too low"),
+        (
+            lambda written, references: (
+                sum(
+                    bleu([" ".join(ours)], [" ".join(theirs)]).score
+                    for ours, theirs in zip(written, references, strict=True)
+                )
+                / len(written)
+            ),
+            "for 2 sentences",
+        ),
     ],
     "inside 1": [(85, "85 is too high")],
     "inside 2": [
