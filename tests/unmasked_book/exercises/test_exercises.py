@@ -25,18 +25,6 @@ from unmasked_book.experiments.statistics import difference, interval
 from unmasked_book.machines import rounded
 
 
-def search(chances, end, limit, width):
-    """Beam search with lists."""
-    beam = [((), 1.0)]
-    for _ in range(limit):
-        longer = []
-        for words, p in beam:
-            options = {} if end in words else chances(words)
-            longer += [((*words, word), p * q) for word, q in options.items()] or [(words, p)]
-        beam = sorted(longer, key=lambda item: item[1], reverse=True)[:width]
-    return beam[0][0]
-
-
 def leak(forward, target, places):
     """Whether an exchange of the word at one of these places moves an output before it."""
     changed = [target.index_fill(1, torch.tensor([place]), 9) for place in places]
@@ -89,7 +77,6 @@ RIGHT = {
         (d * step) ** -0.5 if step > warmup else step * d**-0.5 * warmup**-1.5
     ),
     "decoding 1": -1.583,
-    "decoding 2": lambda chances, end, limit: search(chances, end, limit, 1),
     "translating 1": lambda pieces, pair: once(pieces, pair),
     "better 1": 36.79,
     "better 2": lambda a, b: difference(a, b).low,
@@ -149,13 +136,6 @@ WRONG = {
         (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"\(rate\(9000, 64, 100\)\)"),
     ],
     "decoding 1": [(-2.4, "-2.4 is too low"), (-2.4 / 7, "too high")],
-    "decoding 2": [
-        (lambda chances, end, limit: search(chances, end, limit, 3), "it finds"),
-        (
-            lambda chances, end, limit: [end],
-            "a tuple of words is asked for, and this is a list",
-        ),
-    ],
     "translating 1": [
         (lambda pieces, pair: pieces, r"\['a', 'a', 'a'\] with"),
         (
