@@ -85,11 +85,6 @@ def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
     return [trial[measured] for trial in row(rows, **where)["trials"]]
 
 
-def options(rows: Rows, name: str) -> list[Any]:
-    """The values of an option, in the order of the rows."""
-    return list(dict.fromkeys(each[name] for each in rows))
-
-
 def plus_minus(
     found: Interval, percent: bool, digits: int | None = None, *, signed: bool = False
 ) -> str:
@@ -138,58 +133,31 @@ Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed
 
 
 def intervals(
-    titled: Mapping[str, Mapping[str, Runs]],
-    x: Sequence[str | float],
-    *,
-    xlabel: str,
-    ylabel: str,
-    log_y: bool = False,
-    floor: float = -math.inf,
-    joined: bool = True,
-    height: float = 2.9,
-    colours: Mapping[str, int] | None = None,
+    lines: Mapping[str, Runs], x: Sequence[str | float], *, xlabel: str, ylabel: str
 ) -> Picture:
-    """Panels side by side on one scale, with lines over the same places; bars are 95% intervals.
-
-    Places that have no order are not `joined`; `colours` as for `plots.curves`. What lies below the
-    `floor`, such as nothing on a logarithmic axis, is drawn there.
-    """
+    """Lines over the same places: dots are runs, bars 95% intervals."""
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
-        figure, [axes] = panels(1, len(titled), height)
-        for axis in axes[1:]:
-            axis.sharey(axes[0])
-        for (title, lines), axis in zip(titled.items(), axes, strict=True):
-            for i, (name, runs) in enumerate(lines.items()):
-                if len(runs) != len(x):
-                    fix = "give a list of runs for each place"
-                    raise invalid(name, f"{len(x)} lists", len(runs), fix)
-                found = [interval(values) for values in runs]
-                means, lows, highs = (np.maximum(ends, floor) for ends in zip(*found, strict=True))
-                apart = 0.06 if joined else 0.12
-                at = places + apart * (i - (len(lines) - 1) / 2)  # beside each other
-                own = look(colours, name, i)
-                colour, marker = COLOURS[own], MARKERS[own]
-                for place, values in zip(at, runs, strict=True):
-                    at_least = np.maximum(values, floor)
-                    axis.plot([place] * len(values), at_least, ".", color=colour, alpha=0.35, ms=4)
-                dashes = DASHES[own] if joined else ""
-                axis.errorbar(at, means, (means - lows, highs - means), color=colour,
-                              marker=marker, ms=4.5, lw=1.5, ls=dashes, capsize=3,
-                              label=name)  # fmt: skip
-                each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
-                words.append(f"{title + ', ' if title else ''}{name}: {each}")
-            axis.set(xlabel=xlabel, title=title, yscale="log" if log_y else "linear")
-            axis.set_xticks(
-                places, [f"{label:,}" if isinstance(label, int) else str(label) for label in x]
-            )
-            if not joined:
-                axis.set_xlim(-0.5, len(x) - 0.5)  # each place in the middle of its share
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.tick_params(labelleft=axis is axes[0])
-        axes[0].set_ylabel(ylabel)
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=in_a_row(names))
+        figure, [[axis]] = panels(1, 1, 2.9)
+        for i, (name, runs) in enumerate(lines.items()):
+            if len(runs) != len(x):
+                raise invalid(name, f"{len(x)} lists", len(runs), "give a list of runs a place")
+            found = [interval(values) for values in runs]
+            means, lows, highs = (np.array(ends) for ends in zip(*found, strict=True))
+            at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
+            own = look(None, name, i)
+            for place, values in zip(at, runs, strict=True):
+                axis.plot([place] * len(values), values, ".", color=COLOURS[own], alpha=0.35, ms=4)
+            axis.errorbar(at, means, (means - lows, highs - means), color=COLOURS[own],
+                          marker=MARKERS[own], ms=4.5, lw=1.5, ls=DASHES[own], capsize=3,
+                          label=name)  # fmt: skip
+            each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
+            words.append(f"{name}: {each}")
+        axis.set(xlabel=xlabel, ylabel=ylabel)
+        axis.set_xticks(places, [str(label) for label in x])
+        axis.spines[["top", "right"]].set_visible(False)
+        if len(lines) > 1:
+            figure.legend(loc="outside lower center", ncols=in_a_row(lines))
     heading = f"{ylabel} over {xlabel}, means of several runs with 95% intervals"
     return Picture(figure, f"{heading}. {'; '.join(words)}.")
 

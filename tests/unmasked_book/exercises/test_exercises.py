@@ -21,6 +21,7 @@ from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
 from unmasked_book.exercises.testing import copied_pairs
 from unmasked_book.exercises.translating import once
+from unmasked_book.experiments.statistics import difference, interval
 from unmasked_book.machines import rounded
 
 

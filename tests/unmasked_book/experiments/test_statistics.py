@@ -12,7 +12,6 @@ from unmasked_book.experiments.statistics import (
     difference,
     forest,
     interval,
-    options,
     row,
     trials,
 )
@@ -55,7 +54,6 @@ def test_a_row_is_named_by_what_only_it_has():
         for size in (1, 2)
     ]
     assert trials(rows, "right", size=2) == [0.2, 2]
-    assert options(rows, "size") == [1, 2]
     with pytest.raises(ValueError, match="where: expected one row, got 2 with"):
         row(rows, kind="a")
 
