@@ -1,9 +1,10 @@
 """The long versions of chapter 15's experiments.
 
-Example: python benchmarks/claims.py small-data --folder runs/claims --processes 2
+Example: python benchmarks/claims.py heads --folder runs/claims --processes 2
 
 Each writes claim-NAME.json among the records: what was measured, by which command, on what and
-when. Every training that is finished is kept in the folder and not run again. One thread each.
+when. The rule that is there stays; the verdict is to be read from it again. Every training that is
+finished is kept in the folder and not run again. One thread each.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tqdm import tqdm
 
 from command import command
 from unmasked.machine import machine
-from unmasked_book.experiments import EXPERIMENTS, TIMED
+from unmasked_book.experiments import EXPERIMENTS
 from unmasked_book.experiments.procedure import Job
-from unmasked_book.records import record
+from unmasked_book.records import record, recorded
 
 
 class Trainings:
@@ -82,25 +83,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("name", choices=[*EXPERIMENTS, *TIMED], help="the claim")
+    parser.add_argument("name", choices=EXPERIMENTS, help="the claim")
     parser.add_argument("--folder", type=Path, default=Path("runs/claims"),
                         help="for what is finished (runs/claims)")  # fmt: skip
     parser.add_argument("--processes", type=int, default=1, help="trainings side by side (1)")
-    parser.add_argument("--device", default="cpu", help="for by-length (cpu)")
     options = parser.parse_args()
-    if options.device != "cpu" and options.name != "by-length":
-        parser.error("--device is for by-length: the others measure no time")
-    if options.name in EXPERIMENTS:
-        rows, minutes = trained(options.name, options.folder, options.processes)
-        about = {**machine("cpu"), "threads": 1}
-    else:
-        began = time.perf_counter()
-        rows = list(TIMED[options.name](device=options.device))
-        minutes = (time.perf_counter() - began) / 60
-        about = {**machine(options.device), "threads": max(row["threads"] for row in rows)}
-    about |= {"command": command(__file__), "minutes": round(minutes, 1)}
-    path = record(f"claim-{options.name}", {"machine": about, "rows": rows})
-    print(f"{len(rows)} rows are in {path}")
+    rows, minutes = trained(options.name, options.folder, options.processes)
+    about = {**machine("cpu"), "threads": 1, "command": command(__file__),
+             "minutes": round(minutes, 1)}  # fmt: skip
+    name = f"claim-{options.name}"
+    kept = {key: value for key, value in recorded(name).items() if key in ("rule", "decided by")}
+    print(f"{len(rows)} rows are in {record(name, {'machine': about, **kept, 'rows': rows})}")
 
 
 if __name__ == "__main__":

@@ -474,32 +474,7 @@ BUGS = [
     (examine("source"), "NoCrossAttention breaks source"),
 ]
 
-# --- claims -----------------------------------------------------------------------------------
-
-
-def bootstrap(seeds=True, captions=True, share=0.95):
-    """Draws seeds and captions anew, or one of them alone."""
-
-    def of(less):
-        draws, means = torch.Generator().manual_seed(7), []
-        for _ in range(3000):
-            rows, columns = (torch.randint(n, (n,), generator=draws) for n in less.shape)
-            drawn = less[rows] if seeds else less
-            means.append((drawn[:, columns] if captions else drawn).mean())
-        tails = torch.tensor([(1 - share) / 2, (1 + share) / 2], dtype=less.dtype)
-        return torch.stack(means).quantile(tails).tolist()
-
-    return of
-
-
-CLAIMS = [
-    (bootstrap(seeds=False), "where seeds spread by 3 and captions by 0"),
-    (bootstrap(captions=False), "where seeds spread by 0 and captions by 3"),
-    (bootstrap(share=0.8), "not yet: 1.* to 2.*, and not about 1"),
-]
-
 RIGHT = {
-    "claims +": bootstrap(),
     "testing +": examine(),
     "speed +": start,
     "larger +": again(),
@@ -514,7 +489,6 @@ RIGHT = {
     "decoder +": generate,
 }
 WRONG = {
-    "claims +": CLAIMS,
     "testing +": BUGS,
     "speed +": SPEED,
     "larger +": LARGER,

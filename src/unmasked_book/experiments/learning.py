@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from unmasked.errors import invalid
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
 from unmasked.text.corpus import Corpus
-from unmasked.tokens import BOS, EOS, PADDING
+from unmasked.tokens import PADDING
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.transformer import evaluating
 from unmasked_book.examples import encode_words, random_words
@@ -104,20 +103,6 @@ def label_cross_entropy(
     return smoothed_cross_entropy(model(source, inputs)[real], labels[real], smoothing)
 
 
-def nats_of_each(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> list[float]:
-    """The cross-entropy of each target, summed over its labels, in the corpus's order."""
-    device = next(model.parameters()).device
-    found: dict[int, float] = {}  # by the pair that it is of
-    with evaluating(model):
-        for pairs in corpus.epoch(0, tokens, 0):
-            source, target = (x.to(device) for x in corpus.batch(pairs))
-            inputs, labels = teacher_forcing(target)
-            nats = F.cross_entropy(model(source, inputs).transpose(1, 2), labels,
-                                   ignore_index=PADDING, reduction="none").sum(-1)  # fmt: skip
-            found |= zip(map(id, pairs), nats.tolist(), strict=True)
-    return [found[id(pair)] for pair in corpus.pairs]
-
-
 class Score(NamedTuple):
     cross_entropy: float  # nats a label
     right: float  # share of the labels that are the model's first choice, given those before
@@ -137,29 +122,6 @@ def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
             right += (logits.argmax(-1) == labels[real]).sum().item()
     count = corpus.labels()
     return Score(nats / count, right / count)
-
-
-def share_exact(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> float:
-    """The share of the targets that greedy search writes without a mistake, of any model."""
-    device = next(model.parameters()).device
-    right = 0.0
-    with evaluating(model):
-        for pairs in corpus.epoch(0, tokens, 0):
-            source, target = (x.to(device) for x in corpus.batch(pairs))
-            found = written(model, source, target.shape[1] - 1)
-            right += (found == target[:, 1:]).all(-1).sum().item()
-    return right / len(corpus)
-
-
-def written(model: nn.Module, source: Tensor, length: int) -> Tensor:
-    """Greedy search that computes all again for each word: [B, S] → [B, length], then padding."""
-    target = torch.full((len(source), 1), BOS, device=source.device)
-    ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
-    for _ in range(length):
-        word = model(source, target)[:, -1].argmax(-1).masked_fill(ended, PADDING)
-        ended = ended | (word == EOS)
-        target = torch.cat([target, word[:, None]], dim=1)
-    return target[:, 1:]
 
 
 # --- Words to spell ---------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 LADDERS: Mapping[str, tuple[float, ...]] = {
     "rate": tuple(0.000125 * 2**k for k in range(10)),  # 0.000125, 0.00025, … 0.064
-    "dropout": (0.0, 0.1, 0.2, 0.3, 0.5, 0.7),
-    "forget": (0.0, 1.0, 2.0, 3.0, 4.0, 5.0),
 }
 TUNERS = (1000, 1001)  # the seeds of trainings that choose; their results are not reported
 

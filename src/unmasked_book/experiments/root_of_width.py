@@ -1,4 +1,4 @@
-"""Why scores are divided by √K: what becomes of the softmax, and of learning, without it."""
+"""Why scores are divided by √K: what becomes of learning without it, and with a smaller start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from itertools import product
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from unmasked.attention import MultiHeadAttention
 from unmasked.training.recipe import Recipe
@@ -20,58 +20,6 @@ ONLY_SLOWER = "not divided, smaller steps"
 KINDS = (DIVIDED, UNDIVIDED, SMALLER)
 WIDTHS = (16, 64, 256)
 STEPS = 300
-
-
-def scores(
-    width: int, kind: str, draws: torch.Generator, *, rows: int = 256, n: int = 32
-) -> Tensor:
-    """Scores of random queries with n random keys, all of mean 0 and variance 1: [rows, n].
-
-    `additive` is a network of that width with its usual start, vector · tanh(query + key).
-    """
-    query, key = queries_and_keys(width, draws, rows, n)
-    if kind == "additive":
-        bound = 1 / math.sqrt(width)  # as nn.Linear draws its weights
-        vector = (2 * torch.rand(width, generator=draws) - 1) * bound
-        return torch.tanh(query + key) @ vector
-    return products_of(query, key, kind)
-
-
-def queries_and_keys(
-    width: int, draws: torch.Generator, rows: int = 256, n: int = 32
-) -> tuple[Tensor, Tensor]:
-    query = torch.randn(rows, 1, width, generator=draws)
-    return query, torch.randn(rows, n, width, generator=draws)
-
-
-def products_of(query: Tensor, key: Tensor, kind: str) -> Tensor:
-    product = (query * key).sum(-1)
-    return product / math.sqrt(query.shape[-1]) if kind == DIVIDED else product
-
-
-def softmax_of(scores: Tensor) -> dict[str, float]:
-    """Means over the rows: entropy in words, exp(H), and the norm of the gradient at the scores.
-
-    The gradient is that of the largest weight, which a training would want to move.
-    """
-    at = scores.clone().requires_grad_()
-    weights = at.softmax(-1)
-    entropy = -(weights * weights.clamp_min(1e-38).log()).sum(-1)
-    weights.amax(-1).sum().backward()
-    assert at.grad is not None
-    return {"words": entropy.exp().mean().item(), "gradient": at.grad.norm(dim=-1).mean().item()}
-
-
-def at_queries(width: int, kind: str, draws: torch.Generator) -> tuple[float, float]:
-    """The gradient of `softmax_of` one step further back: its norm at the queries, the mean of
-    them and the median.
-    """
-    query, key = queries_and_keys(width, draws)
-    query.requires_grad_()
-    products_of(query, key, kind).softmax(-1).amax(-1).sum().backward()
-    assert query.grad is not None
-    norms = query.grad.norm(dim=-1)
-    return norms.mean().item(), norms.median().item()
 
 
 def changed(model: nn.Module, kind: str) -> nn.Module:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
@@ -12,8 +14,17 @@ from matplotlib import rc_context
 from matplotlib.ticker import LogLocator
 
 from unmasked.errors import invalid
-from unmasked.plots.picture import COLOURS, DASHES, MARKERS, STYLE, Picture, in_a_row, look, panels
-from unmasked_book.tables import Listing
+from unmasked.plots.picture import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKERS,
+    STYLE,
+    Picture,
+    in_a_row,
+    look,
+    panels,
+)
 
 # --- Intervals --------------------------------------------------------------------------------
 
@@ -74,46 +85,6 @@ def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
     return [trial[measured] for trial in row(rows, **where)["trials"]]
 
 
-def options(rows: Rows, name: str) -> list[Any]:
-    """The values of an option, in the order of the rows."""
-    return list(dict.fromkeys(each[name] for each in rows))
-
-
-def table(
-    rows: Rows, measured: str, by: Mapping[str, str], against: Mapping[str, Any],
-    *, percent: bool = False, digits: int | None = None,
-) -> Listing:  # fmt: skip
-    """A line for each row, named by these options under these headings: its mean; how far it is
-    from the row that differs in `against` alone, seed by seed; and what it chose, from what.
-    """
-    unit = "%" if percent else "nats"
-    baseline = next(iter(against.values()))
-    found = [
-        f"mean, {unit}{'' if percent else ' (lower is better)'}",
-        f"minus {baseline}",
-        "clear?",
-    ]
-    lines = [[*by.values(), *found, *rows[0]["tried"]]]
-    for each in rows:
-        here = {name: each[name] for name in by}
-        values, others = (trials(rows, measured, **at) for at in (here, {**here, **against}))
-        compared = ["", ""]
-        if here != {**here, **against}:
-            sure = above(values, others) or above(others, values)
-            gap = difference(values, others)
-            compared = [plus_minus(gap, percent, digits, signed=True), "yes" if sure else "no"]
-        choices = [chosen(each, name) for name in each["tried"]]
-        names = ["none" if each[name] is None else str(each[name]) for name in by]
-        lines.append([*names, plus_minus(interval(values), percent, digits), *compared, *choices])
-    return Listing(lines)
-
-
-def chosen(row: Mapping[str, Any], name: str) -> str:
-    """What a row has chosen of an option, and the ends of what it has tried."""
-    tried = sorted(map(float, row["tried"][name]))
-    return f"{row[name]:g} of {tried[0]:g}–{tried[-1]:g}"
-
-
 def plus_minus(
     found: Interval, percent: bool, digits: int | None = None, *, signed: bool = False
 ) -> str:
@@ -125,16 +96,35 @@ def plus_minus(
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def ahead(a: Sequence[float], b: Sequence[float], digits: int | None = None) -> str:
-    """How far a is above b, in points, and whether clearly."""
-    gap = plus_minus(difference(a, b), True, digits, signed=True)
-    return f"{gap}, clear" if above(a, b) else gap
+class Compared(NamedTuple):
+    """Two models' values, seed by seed; a difference above zero speaks for what was claimed."""
+
+    of: str  # what was compared
+    case: str
+    first: list[float]
+    second: list[float]
+    percent: bool
+    verdict: str
+
+    def times_clear(self) -> float:
+        """The mean difference, in halves of its 99.9% interval: beyond 1 it is clear."""
+        mean, _, high = difference(self.first, self.second, SURE)
+        return mean / (high - mean) if high > mean else 0.0
 
 
-def with_ends(found: Interval) -> str:
-    """A difference in nats, and the ends of its interval."""
-    mean, low, high = (f"{x:+.3f}" for x in found)
-    return f"{mean} ({low} to {high})".replace("-", "−")
+def deciding(record: Mapping[str, Any]) -> Iterator[Compared]:
+    """The comparisons on which a record's verdict rests."""
+    for part in record["decided by"]:
+        for case, pair in part["cases"].items():
+            first, second = (
+                [
+                    reduce(getitem, part["measured"], trial)
+                    for trial in row(record["rows"], **at)["trials"]
+                ]
+                for at in pair
+            )
+            percent = part["unit"] == "points"
+            yield Compared(part["what"], case, first, second, percent, part["verdict"])
 
 
 # --- Drawn ------------------------------------------------------------------------------------
@@ -143,58 +133,31 @@ Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed
 
 
 def intervals(
-    titled: Mapping[str, Mapping[str, Runs]],
-    x: Sequence[str | float],
-    *,
-    xlabel: str,
-    ylabel: str,
-    log_y: bool = False,
-    floor: float = -math.inf,
-    joined: bool = True,
-    height: float = 2.9,
-    colours: Mapping[str, int] | None = None,
+    lines: Mapping[str, Runs], x: Sequence[str | float], *, xlabel: str, ylabel: str
 ) -> Picture:
-    """Panels side by side on one scale, with lines over the same places; bars are 95% intervals.
-
-    Places that have no order are not `joined`; `colours` as for `plots.curves`. What lies below the
-    `floor`, such as nothing on a logarithmic axis, is drawn there.
-    """
+    """Lines over the same places: dots are runs, bars 95% intervals."""
     words, places = [], np.arange(len(x))
     with rc_context(STYLE):
-        figure, [axes] = panels(1, len(titled), height)
-        for axis in axes[1:]:
-            axis.sharey(axes[0])
-        for (title, lines), axis in zip(titled.items(), axes, strict=True):
-            for i, (name, runs) in enumerate(lines.items()):
-                if len(runs) != len(x):
-                    fix = "give a list of runs for each place"
-                    raise invalid(name, f"{len(x)} lists", len(runs), fix)
-                found = [interval(values) for values in runs]
-                means, lows, highs = (np.maximum(ends, floor) for ends in zip(*found, strict=True))
-                apart = 0.06 if joined else 0.12
-                at = places + apart * (i - (len(lines) - 1) / 2)  # beside each other
-                own = look(colours, name, i)
-                colour, marker = COLOURS[own], MARKERS[own]
-                for place, values in zip(at, runs, strict=True):
-                    at_least = np.maximum(values, floor)
-                    axis.plot([place] * len(values), at_least, ".", color=colour, alpha=0.35, ms=4)
-                dashes = DASHES[own] if joined else ""
-                axis.errorbar(at, means, (means - lows, highs - means), color=colour,
-                              marker=marker, ms=4.5, lw=1.5, ls=dashes, capsize=3,
-                              label=name)  # fmt: skip
-                each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
-                words.append(f"{title + ', ' if title else ''}{name}: {each}")
-            axis.set(xlabel=xlabel, title=title, yscale="log" if log_y else "linear")
-            axis.set_xticks(
-                places, [f"{label:,}" if isinstance(label, int) else str(label) for label in x]
-            )
-            if not joined:
-                axis.set_xlim(-0.5, len(x) - 0.5)  # each place in the middle of its share
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.tick_params(labelleft=axis is axes[0])
-        axes[0].set_ylabel(ylabel)
-        handles, names = axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=in_a_row(names))
+        figure, [[axis]] = panels(1, 1, 2.9)
+        for i, (name, runs) in enumerate(lines.items()):
+            if len(runs) != len(x):
+                raise invalid(name, f"{len(x)} lists", len(runs), "give a list of runs a place")
+            found = [interval(values) for values in runs]
+            means, lows, highs = (np.array(ends) for ends in zip(*found, strict=True))
+            at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
+            own = look(None, name, i)
+            for place, values in zip(at, runs, strict=True):
+                axis.plot([place] * len(values), values, ".", color=COLOURS[own], alpha=0.35, ms=4)
+            axis.errorbar(at, means, (means - lows, highs - means), color=COLOURS[own],
+                          marker=MARKERS[own], ms=4.5, lw=1.5, ls=DASHES[own], capsize=3,
+                          label=name)  # fmt: skip
+            each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
+            words.append(f"{name}: {each}")
+        axis.set(xlabel=xlabel, ylabel=ylabel)
+        axis.set_xticks(places, [str(label) for label in x])
+        axis.spines[["top", "right"]].set_visible(False)
+        if len(lines) > 1:
+            figure.legend(loc="outside lower center", ncols=in_a_row(lines))
     heading = f"{ylabel} over {xlabel}, means of several runs with 95% intervals"
     return Picture(figure, f"{heading}. {'; '.join(words)}.")
 
@@ -232,3 +195,34 @@ def ladders(
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))
     return Picture(figure, f"Validation cross-entropy over learning rate. {'; '.join(words)}.")
+
+
+def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Picture:
+    """A row of dots for each name, with what is said of it at the right.
+
+    A dot is a mean difference in halves of its own 99.9% interval, so that units do not matter:
+    within the grey band it is not clear. Where a row has one dot, a bar is that interval.
+    """
+    words, size = [], 9.5 if len(rows) < 20 else 8
+    with rc_context({**STYLE, "font.size": size}):
+        figure, [[axis]] = panels(1, 1, 0.8 + 0.022 * size * len(rows))
+        for place, ((name, compared), remark) in enumerate(zip(rows.items(), said, strict=True)):
+            found = [each.times_clear() for each in compared]
+            if len(found) == 1 and any(found):
+                axis.plot([found[0] - 1, found[0] + 1], [place] * 2, color=GREY, lw=1.2)
+            for x in found:
+                inside = COLOURS[0] if abs(x) > 1 else "white"
+                axis.plot(x, place, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
+            axis.text(1.04, place, remark, transform=axis.get_yaxis_transform(), va="center")
+            words.append(f"{name}: {', '.join(f'{x:.2g}' for x in found)}, {remark}")
+        axis.axvspan(-1, 1, color=GREY, alpha=0.15, lw=0)
+        axis.axvline(0, color=GREY, lw=1, ls=":")
+        axis.set_yticks(range(len(rows)), list(rows))
+        axis.set(xscale="symlog", xlim=(-10, 60), ylim=(len(rows) - 0.4, -0.6))
+        axis.set_xticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
+        axis.minorticks_off()
+        axis.tick_params(axis="y", length=0)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+        said_below = "difference, in halves of its 99.9% interval; right of zero, for the claim"
+        figure.supxlabel(said_below, fontsize=size)
+    return Picture(figure, f"Differences in halves of their 99.9% intervals. {'; '.join(words)}.")

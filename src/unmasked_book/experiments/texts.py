@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 
-from unmasked.errors import check_choice
 from unmasked.text.corpus import Corpus
 from unmasked.text.multi30k import multi30k
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import Subwords
 
-SHORT, LONG, ANY = "at most 5 words", "at least 9 words", "any length"
-FITS: Mapping[str, Callable[[int], bool]] = {
-    SHORT: lambda words: words <= 5,
-    LONG: lambda words: words >= 9,
-    ANY: lambda _: True,
-}
 POOL = 8000  # sentences that trainings draw from
 HELD = 2000  # that validation data are drawn from, and as many for tests
 MEASURED = 500
@@ -38,23 +31,20 @@ class Texts(NamedTuple):
     subwords_a_word: float  # in the test's target; the end of a sentence counts as a word
 
 
-@lru_cache(maxsize=4)
-def fitting(kind: str, count: int) -> list[tuple[str, str]]:
-    """German and English sentences of a kind from the phrasebook, all different."""
-    check_choice("kind", kind, tuple(FITS))
-    share = {SHORT: 0.15, LONG: 0.25, ANY: 1.0}[kind]  # somewhat below what was counted
-    pairs = [pair[:2] for pair in sentence_pairs(int(count / share))]
-    return [pair for pair in pairs if FITS[kind](len(pair[0].split()))][:count]
-
-
-def phrasebook(kind: str, size: int, seed: int) -> Texts:
+def phrasebook(size: int, seed: int) -> Texts:
     """So many training sentences, and others to choose with and to test with."""
-    found = fitting(kind, POOL + 2 * HELD)
+    found = sentences(POOL + 2 * HELD)
     parts = found[:POOL], found[POOL:-HELD], found[-HELD:]
     draws = torch.Generator().manual_seed(seed)
     chosen = [[part[i] for i in torch.randperm(len(part), generator=draws)[:most].tolist()]
               for part, most in zip(parts, (size, MEASURED, MEASURED), strict=True)]  # fmt: skip
     return prepared(*chosen, subwords=SUBWORDS)
+
+
+@lru_cache(maxsize=4)
+def sentences(count: int) -> list[tuple[str, str]]:
+    """German and English sentences from the phrasebook, all different."""
+    return [pair[:2] for pair in sentence_pairs(count)]
 
 
 @lru_cache(maxsize=2)

@@ -94,9 +94,7 @@ RIGHT = {
         sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
     ),
     "larger 3": rounded,
-    "claims 1": lambda a, b: difference(a, b).low,
-    "claims 2": lambda width, hidden: 4 * hidden * (width + hidden + 2),
-    "claims 3": lambda words, kernel: math.ceil((words - 1) / (kernel - 1)),
+    "claims 1": lambda start, rate, d_k: (start / d_k**0.25, rate / d_k**0.25),
     "testing 1": lambda whole, begin, target: torch.allclose(stepped(begin, target), whole(target)),
     "testing 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
     "testing 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
@@ -189,19 +187,10 @@ WRONG = {
         (lambda x, bits: x.bfloat16().float(), r"shorten\(x, 10\), divided by x, holds"),
     ],
     "claims 1": [
-        (lambda a, b: difference(a, b).mean, r"is too high. That was sure_gain\(\[0.31"),
-        (lambda a, b: interval(a).low - interval(b).high, r"too low. That was sure_gain\("),
-    ],
-    "claims 2": [
-        (
-            lambda width, hidden: 4 * hidden * (width + hidden),
-            r"low. That was parameters\(64, 64",
-        ),
-        (lambda width, hidden: 8 * hidden * (hidden + 1), r"high. That was parameters\(3, 5\)"),
-    ],
-    "claims 3": [
-        (lambda words, kernel: math.ceil(words / kernel), r"low. That was layers\(10, 3\)"),
-        (lambda words, kernel: words - 1, r"high. That was layers\(10, 3\)"),
+        (lambda start, rate, d_k: start / d_k**0.25, "should be a start and a rate"),
+        (lambda start, rate, d_k: (start / d_k**0.5, rate), r"start of undivided\(.* holds"),
+        (lambda start, rate, d_k: (start / d_k**0.25, rate), "too high. With this rate"),
+        (lambda start, rate, d_k: (start / d_k**0.25, rate / d_k**0.5), "too low. With this rate"),
     ],
     "testing 1": [
         (lambda whole, begin, target: True, "a step that forgets what came before"),

@@ -4,10 +4,7 @@ import pytest
 import torch
 
 from helpers import difference
-from unmasked.masks import padding_mask
-from unmasked_book.experiments.lstm import (
-    Recurrent,
-)
+from unmasked_book.experiments.lstm import Recurrent
 
 VOCABULARY = 20
 
@@ -21,9 +18,9 @@ def tokens(*shape):
     return torch.randint(3, VOCABULARY, shape)
 
 
-@pytest.mark.parametrize(("attends", "n_layers"), [(True, 2), (False, 1)])
-def test_padding_changes_nothing(attends, n_layers):
-    model = small(attends=attends, n_layers=n_layers)
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_padding_changes_nothing(n_layers):
+    model = small(n_layers=n_layers)
     source, target = tokens(1, 5), tokens(1, 4)
     batch = torch.cat([source, torch.zeros(1, 3, dtype=torch.long)], dim=1)
     beside = torch.cat([batch, tokens(1, 8)])
@@ -40,12 +37,3 @@ def test_the_future_is_not_seen_and_the_past_is():
     before, after = model(source, target), model(source, changed)
     assert difference(before[:, :3], after[:, :3]) == 0
     assert all(difference(before[:, t], after[:, t]) > 1e-6 for t in range(3, 6))
-
-
-@pytest.mark.parametrize("attends", [True, False])
-def test_without_attention_the_words_come_through_the_last_state_alone(attends):
-    model, source, target = small(attends=attends), tokens(2, 5), tokens(2, 4)
-    memory, mask = model.encode(source), padding_mask(source)
-    blank = memory._replace(states=torch.zeros_like(memory.states))
-    hidden, other = (model.decode(target, each, source_mask=mask) for each in (memory, blank))
-    assert (difference(hidden, other) > 1e-3) == attends

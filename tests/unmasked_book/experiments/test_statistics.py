@@ -8,9 +8,10 @@ import torch
 
 from unmasked_book.experiments.statistics import (
     above,
+    deciding,
     difference,
+    forest,
     interval,
-    options,
     row,
     trials,
 )
@@ -53,6 +54,18 @@ def test_a_row_is_named_by_what_only_it_has():
         for size in (1, 2)
     ]
     assert trials(rows, "right", size=2) == [0.2, 2]
-    assert options(rows, "size") == [1, 2]
     with pytest.raises(ValueError, match="where: expected one row, got 2 with"):
         row(rows, kind="a")
+
+
+def test_what_decides_is_found_in_the_rows_and_drawn_in_units_of_what_is_clear():
+    gains = {"a": [3.0, 4.0, 5.0], "b": [1.0, 1.0, 2.0], "c": [1.0, 1.0, 2.0]}
+    rows = [{"kind": kind, "trials": [{"exact": [0, x]} for x in gains[kind]]} for kind in gains]
+    cases = {"large": [{"kind": "a"}, {"kind": "b"}], "none": [{"kind": "b"}, {"kind": "c"}]}
+    part = {"what": "more", "verdict": "yes", "unit": "nats", "measured": ["exact", 1]}
+    large, none = deciding({"decided by": [{**part, "cases": cases}], "rows": rows})
+    error = math.sqrt(1 / 3) / math.sqrt(3)  # of 2, 3, 3
+    assert large.times_clear() == pytest.approx(8 / 3 / (31.599 * error))
+    assert none.times_clear() == 0
+    words = forest({"more": [large], "all": [large, none]}, ["yes", "no"]).words
+    assert "more: 0.25, yes; all: 0.25, 0, no" in words

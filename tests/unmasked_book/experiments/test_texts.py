@@ -1,9 +1,9 @@
-"""Sentences of three kinds, none of them twice; and subwords that know the training only."""
+"""Sentences of which none is there twice; and subwords that know the training only."""
 
 import pytest
 
 from unmasked_book.experiments import texts
-from unmasked_book.experiments.texts import ANY, FITS, LONG, SHORT, fitting, phrasebook, prepared
+from unmasked_book.experiments.texts import captions, phrasebook, prepared, sentences
 
 
 @pytest.fixture(autouse=True)
@@ -12,21 +12,12 @@ def few(monkeypatch):
         monkeypatch.setattr(texts, name, value)
 
 
-@pytest.mark.parametrize("kind", FITS)
-def test_sentences_fit_their_kind(kind):
-    found = fitting(kind, 40)
-    lengths = [len(german.split()) for german, _ in found]
-    assert len(found) == len(set(found)) == 40
-    assert {SHORT: max(lengths) <= 5, LONG: min(lengths) >= 9, ANY: len(set(lengths)) > 4}[kind]
-
-
 def test_no_sentence_stands_in_two_parts_and_each_seed_draws_its_own():
-    first, again, other = (phrasebook(ANY, 20, seed) for seed in (0, 0, 1))
+    first, again, other = (phrasebook(20, seed) for seed in (0, 0, 1))
     for found in (first, other):
         parts = [found.training, found.validation, found.test]
         assert [len(part) for part in parts] == [20, 10, 10]
-    pool, rest = fitting(ANY, 120)[:60], fitting(ANY, 120)[60:]
-    assert not set(pool) & set(rest)
+    assert len({*sentences(120)}) == 120
     assert first.test.fingerprint() == again.test.fingerprint()
     assert first.test.fingerprint() != other.test.fingerprint()
     assert first.training.fingerprint() != other.training.fingerprint()
@@ -39,3 +30,14 @@ def test_the_vocabulary_is_that_of_the_training_alone_and_nats_are_counted_by_th
     assert found.vocabulary.knows("Katze")
     labels = found.test.labels(found.test.pairs[:1])  # subwords, and the end
     assert found.subwords_a_word == labels / 4
+
+
+def test_a_caption_that_judges_does_not_choose(monkeypatch):
+    pairs = {"train": [(f"wort {n}", f"word {n}") for n in range(50)],
+             "val": [(f"satz {n}", f"sentence {n}") for n in range(8)]}  # fmt: skip
+    monkeypatch.setattr(texts, "multi30k", pairs.__getitem__)
+    found, other = (captions.__wrapped__(10, seed, subwords=60) for seed in (0, 1))
+    assert [len(part) for part in (found.training, found.validation, found.test)] == [10, 4, 4]
+    sides = [{tuple(t) for _, t in part.pairs} for part in (found.validation, found.test)]
+    assert not sides[0] & sides[1]
+    assert found.training.pairs != other.training.pairs
