@@ -6,6 +6,7 @@ translation is fed to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -71,6 +72,22 @@ def batch_of(translator: Translator, pairs: Pairs) -> Read:
     source, target = translator.corpus(pairs).batch()
     inputs, wanted = teacher_forcing(target.to(translator.device))
     return Read(source.to(translator.device), inputs, wanted)
+
+
+# --- Repetitions ------------------------------------------------------------------------------
+
+FORMS = "ein", "sein", "ihr", "their"  # articles and possessives, and what begins like them
+
+
+def long_words(text: str) -> list[str]:
+    """Those of five letters or more."""
+    return [word for word in re.findall(r"\w+", text.lower()) if len(word) > 4]
+
+
+def has_repeats(text: str) -> bool:
+    """Whether a long word, no article or possessive, occurs twice."""
+    words = [word for word in long_words(text) if not word.startswith(FORMS)]
+    return len(set(words)) < len(words)
 
 
 # --- The stream -------------------------------------------------------------------------------
