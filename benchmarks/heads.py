@@ -8,7 +8,7 @@ would be by chance (paired bootstrap). A head is removed by zeros in its block o
 
 With --repeats it writes repeats.json: the heads of cross-attention, removed by zeros and by their
 mean, and how many translations repeat a word. By its mean: what the head adds is then the same
-everywhere, as much as it adds on average over the targets of the eighty captions.
+everywhere, as much as it adds on average over what the decoder reads of the eighty captions.
 
 One claim is tested, and this was written before the run: without the follower, FOLLOWER, more
 translations repeat a word. The head was chosen on the captions, where it looks at the word just

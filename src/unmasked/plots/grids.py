@@ -190,7 +190,7 @@ def named(words: Labels, otherwise: str) -> str:
 
 
 def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
-    """Why each pair is as it is: the key is padding, or will be seen by a later query, or neither."""
+    """Why each pair is as it is: the key is padding, or a later query will see it, or neither."""
     row, column = np.indices(allowed.shape)
     padded = np.array([key == PAD for key in keys])[column]
     later = (column > row) & allowed.any(0)
