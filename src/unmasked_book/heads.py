@@ -115,11 +115,7 @@ def between_pieces(links: Links, source: Sequence[int], target: Sequence[int]) -
 
 # --- What heads look at -----------------------------------------------------------------------
 
-ROLES = {
-    "encoder": ("itself", "previous", "next", "end"),
-    "decoder": ("itself", "previous", "beginning"),
-    "cross": ("aligned", "after it", "end"),
-}
+ROLES = {"encoder": ("previous", "next"), "decoder": ("beginning",), "cross": ("aligned",)}
 HeadAtlas = dict[str, dict[str, Tensor]]
 
 
@@ -155,27 +151,18 @@ def targets(
     maps: SentenceMaps, links: Collection[tuple[int, int]]
 ) -> dict[tuple[str, str], Tensor]:
     """For each kind and role, which key is the place that is meant: [queries, keys], boolean."""
-    device = maps.cross.device
-    found: dict[tuple[str, str], Tensor] = {}
-    for kind, weights in zip(SentenceMaps._fields, maps, strict=True):
-        queries, keys = weights.shape[-2:]
-        ones = torch.ones(queries, keys, dtype=torch.bool, device=device)
-        diagonal = torch.eye(queries, keys, dtype=torch.bool, device=device)
-        first, last = (torch.arange(keys, device=device) == place for place in (0, keys - 1))
-        aligned = torch.zeros_like(ones)
-        for source, target in links if kind == "cross" else ():
-            aligned[target, source] = True
-        places = {
-            "itself": diagonal,
-            "previous": diagonal.roll(-1, 1) & ~last,
-            "next": diagonal.roll(1, 1) & ~first,
-            "beginning": ones & first,
-            "end": ones & last,
-            "aligned": aligned,
-            "after it": aligned.roll(1, 1) & ~first & ~aligned,
-        }
-        found |= {(kind, role): places[role] for role in ROLES[kind]}
-    return found
+    ones = torch.ones(maps.encoder.shape[-1] - 1, device=maps.cross.device)
+    beginning = torch.zeros_like(maps.decoder[0, 0], dtype=torch.bool)
+    beginning[:, 0] = True
+    aligned = torch.zeros_like(maps.cross[0, 0], dtype=torch.bool)
+    for source, target in links:
+        aligned[target, source] = True
+    return {
+        ("encoder", "previous"): ones.diag(-1).bool(),
+        ("encoder", "next"): ones.diag(1).bool(),
+        ("decoder", "beginning"): beginning,
+        ("cross", "aligned"): aligned,
+    }
 
 
 def head_roles(roles: Mapping[str, Tensor | np.ndarray], *, title: str) -> Picture:

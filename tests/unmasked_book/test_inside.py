@@ -1,25 +1,11 @@
-"""What is measured inside a model: compared with the model itself, computed another way."""
-
-import math
-from contextlib import nullcontext
-from itertools import pairwise
+"""What chapter 12 measures inside a model: compared with the model itself, computed another way."""
 
 import pytest
 import torch
 
 import unmasked
-from unmasked.evaluation import maps_of_pairs
-from unmasked_book.ablation import attentions
 from unmasked_book.captions import caption_pairs
-from unmasked_book.inside import (
-    angle,
-    batch_of,
-    corrections,
-    lens,
-    other_weights,
-    stream_parts,
-    value_lengths,
-)
+from unmasked_book.inside import batch_of, caption_links, has_repeats, lens_picture, stream_parts
 
 
 @pytest.fixture(scope="module")
@@ -27,100 +13,44 @@ def translator():
     return unmasked.load("en-de")
 
 
-@pytest.fixture(scope="module")
-def pairs(translator):
-    return caption_pairs(translator)[:6]
+def test_links_of_captions_join_the_pieces_of_words_that_belong_together(translator):
+    pairs, links = caption_pairs(translator), caption_links(translator)
+    source, target = (translator.source.pieces(text.lower()) for text in pairs[8])
+    assert {(source[s], target[t]) for s, t in links[8]} >= {("▁cake", "▁kuchen"), ("▁on", "▁auf")}
 
 
-# --- Sentences --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("eine katze sieht eine katze.", True),
+        ("Katze, katze", True),
+        ("der hund sieht den hund.", False),  # four letters
+        ("mit seinem bruder und seinem hund, einem alten auf einem stuhl", False),
+        ("their dogs and their cats", False),
+    ],
+)
+def test_a_repeated_word_is_long_and_no_article_or_possessive(text, found):
+    assert has_repeats(text) == found
 
 
-# --- The stream -------------------------------------------------------------------------------
-
-
-def test_corrections_add_up_layer_by_layer(translator, pairs):
-    model, read = translator.model, batch_of(translator, pairs)
-    found = corrections(translator, pairs, "encoder")
-    assert [c.name for c in found[:3]] == ["embedding", "1 self-attention", "1 feed-forward"]
-    assert len(found) == 1 + 2 * 4
-    assert len(corrections(translator, pairs, "decoder")) == 1 + 3 * 4
-    x, real = model.source_embedding(read.source), read.source != 0
-    lengths = [x[real].norm(dim=-1).mean().item()]
-    for layer in model.encoder.layers:
-        x = layer(x, mask=real[:, None, None, :])
-        lengths.append(x[real].norm(dim=-1).mean().item())
-    assert [each.length for each in found[::2]] == pytest.approx(lengths, rel=1e-4)
-    for before, after in pairwise(found):
-        assert abs(after.length - before.length) <= after.added + 1e-4
-
-
-def test_a_correction_turns_the_stream_from_before_it_to_after_it(translator, pairs):
-    """For one token alone by the law of cosines: there, a mean is the value itself."""
-    read = batch_of(translator, pairs)
-    parts = stream_parts(translator.model, read.source, read.inputs, "encoder")
-    before, added = (part for _, part in parts[:2])
-    a, b, c = (x[0, 0].norm().item() for x in (before, added, before + added))
-    expected = math.degrees(math.acos((a**2 + c**2 - b**2) / (2 * a * c)))
-    one = torch.zeros_like(read.source, dtype=torch.bool)
-    one[0, 0] = True
-    assert angle(before, before + added, one) == pytest.approx(expected, abs=0.01)
-    _, first, *_ = corrections(translator, pairs, "encoder")
-    real = read.source != 0
-    assert first.turned == pytest.approx(angle(before, before + added, real), abs=0.01)
-
-
-# --- Guesses on the way up --------------------------------------------------------------------
-
-
-def test_the_last_guess_is_the_models_and_the_first_what_it_read(translator, pairs):
-    logits, read = lens(translator, pairs)
+def test_what_is_added_to_the_stream_adds_up_to_it(translator):
+    model, read = translator.model, batch_of(translator, caption_pairs(translator)[:6])
+    names, parts = zip(*stream_parts(model, read.source, read.inputs), strict=True)
+    assert names[:4] == ("embedding", "1 self-attention", "1 cross-attention", "1 feed-forward")
+    assert len(parts) == 1 + 3 * 4
     with torch.no_grad():
-        expected = translator.model(read.source, read.inputs)
-    real = read.labels != 0
-    assert torch.allclose(logits[-1][real], expected[real], atol=1e-4)
-    assert (logits[0].argmax(-1) == read.inputs)[real].all()  # one table for in and out
+        logits = model(read.source, read.inputs)
+        added_up = model.generator(model.decoder.norm(sum(parts)))
+    assert torch.allclose(added_up, logits, atol=1e-3)
 
 
-# --- Other weights ----------------------------------------------------------------------------
-
-
-def seen(translator, pairs, how=None, layer=0, **options):
-    """The maps of cross-attention, under other weights in one layer."""
-    changed = other_weights(translator.model, layer, how, **options) if how else nullcontext()
-    with changed:
-        return [maps.cross for maps in maps_of_pairs(translator, pairs)]
-
-
-def test_other_weights_are_the_same_elsewhere_or_even(translator, pairs):
-    [before] = seen(translator, pairs[:1])
-    [mixed] = seen(translator, pairs[:1], "shuffled", 2)
-    [even] = seen(translator, pairs[:1], "even", 2)
-    assert torch.equal(before[:2], mixed[:2])  # the layers below do not change
-    assert not torch.allclose(before[2], mixed[2], atol=0.05)
-    assert torch.allclose(before[2].sort(-1).values, mixed[2].sort(-1).values, atol=1e-5)
-    assert torch.allclose(even[2], torch.tensor(1 / even.shape[-1]), atol=1e-6)
-    assert torch.equal(before, seen(translator, pairs[:1])[0])  # the hooks are gone
-
-
-def test_other_weights_of_one_head_leave_the_others_alone(translator, pairs):
-    [before] = seen(translator, pairs[:1])
-    [after] = seen(translator, pairs[:1], "even", 1, head=2)
-    assert torch.allclose(before[1, [0, 1, 3]], after[1, [0, 1, 3]], atol=1e-6)
-    assert not torch.allclose(before[1, 2], after[1, 2], atol=0.05)
-
-
-# --- Sinks ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("kind", "place"), [("encoder", -1), ("decoder", 0), ("cross", -1)])
-def test_values_are_as_long_as_they_are(translator, pairs, kind, place):
-    found = value_lengths(translator, pairs[:1], kind, place)
-    assert found.shape == (4, 4)
-    heard, read = [], batch_of(translator, pairs[:1])
-    value = attentions(translator.model)[kind, 1].value
-    hook = value.register_forward_hook(lambda _m, _x, out: heard.append(out[0]))
-    with torch.no_grad():
-        translator.model(read.source, read.inputs)
-    hook.remove()
-    values = heard[0].unflatten(-1, (4, -1)).norm(dim=-1)  # [tokens, H]
-    assert torch.allclose(found[1], values[place] / values.mean(0), atol=1e-4)
+def test_the_lens_says_which_token_is_likeliest_where_and_frames_the_right_ones(translator):
+    katze, hund = (translator.target.words.index(word) for word in ("▁katze", "▁hund"))
+    tokens, wanted = torch.tensor([[1, hund], [katze, hund]]), torch.tensor([katze, 2])
+    shares = torch.full((2, 2), 0.5)
+    picture = lens_picture(translator.target, shares, tokens, torch.tensor([1, katze]), wanted)
+    said = "after embedding: <bos> hund; after layer 1: katze hund. Right, and framed: 0, 1 of 2."
+    assert picture.words.endswith(said)
+    [axis, _] = picture.figure.axes
+    assert [text.get_text() for text in axis.texts] == ["<bos>", "hund", "katze", "hund"]
+    assert len(axis.patches) == 1

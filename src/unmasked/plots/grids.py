@@ -190,10 +190,11 @@ def named(words: Labels, otherwise: str) -> str:
 
 
 def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
-    """Why each pair is as it is: the key is padding, or comes after the query, or neither."""
+    """Why each pair is as it is: the key is padding, or a later query will see it, or neither."""
     row, column = np.indices(allowed.shape)
     padded = np.array([key == PAD for key in keys])[column]
-    hidden = np.where(padded, PADDED, np.where(column > row, FUTURE, OTHER))
+    later = (column > row) & allowed.any(0)
+    hidden = np.where(padded, PADDED, np.where(later, FUTURE, OTHER))
     return np.where(allowed, MAY, hidden)
 
 

@@ -81,9 +81,8 @@ RIGHT = {
     "better 1": 36.79,
     "better 2": lambda a, b: difference(a, b).low,
     "better +": bleu_of,
-    "inside 1": 65,
-    "inside 2": lambda weights, offset: weights.diagonal(offset).mean(),
-    "inside 3": differing,
+    "inside 1": lambda weights, offset: weights.diagonal(offset).mean(),
+    "inside 2": differing,
     "speed 1": 10,
     "speed 2": lambda shares, factors: 1 / sum(map(truediv, shares, factors)),
     "speed 3": lambda matrix, keys: torch.einsum(
@@ -159,12 +158,11 @@ WRONG = {
             "for 2 sentences",
         ),
     ],
-    "inside 1": [(85, "85 is too high")],
-    "inside 2": [
+    "inside 1": [
         (lambda weights, offset: weights.diagonal(-offset).mean(), r"\(offset -1\)"),
         (lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\(offset -1\)"),
     ],
-    "inside 3": [
+    "inside 2": [
         (lambda _translator, _texts, _head: 0, "0 is too low"),
         (lambda _translator, texts, _head: len(texts), r"12 is too high.*without \("),
     ],
