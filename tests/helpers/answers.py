@@ -430,9 +430,9 @@ def examine(*forgotten):
 
 
 BUGS = [
-    (lambda model: set(), r"NoCausalMask breaks causality, and examine\(...\) says nothing"),
+    (lambda model: set(), r"no causal mask breaks causality, and examine\(...\) says nothing"),
     (lambda model: {"source"}, r"Healthy breaks nothing, and examine\(...\) says source"),
-    (examine("source"), "NoCrossAttention breaks source"),
+    (examine("source"), "no cross-attention breaks source"),
 ]
 
 RIGHT = {

@@ -19,7 +19,6 @@ from unmasked_book.exercises import CHECKS, check_answer
 from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
-from unmasked_book.exercises.testing import copied_pairs
 from unmasked_book.exercises.translating import once
 from unmasked_book.experiments.statistics import difference, interval
 
@@ -87,7 +86,6 @@ RIGHT = {
     "claims 1": lambda start, rate, d_k: (start / d_k**0.25, rate / d_k**0.25),
     "testing 1": lambda whole, begin, target: torch.allclose(stepped(begin, target), whole(target)),
     "testing 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
-    "testing 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
     "encoder 1": 1.41,
     "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
 } | answers.RIGHT
@@ -175,13 +173,6 @@ WRONG = {
     "testing 2": [
         (lambda forward, target: False, "outputs see 'everything' sees a later word"),
         (lambda forward, target: leak(forward, target, [2, 3]), "'last word at the start'"),
-    ],
-    "testing 3": [
-        (lambda module: [], r"words and copied0, copies\(...\) has \[\], where"),
-        (
-            lambda module: [("words.weight", "tied0.weight")],
-            r"with words and tied0, .* where it should have \[\]",
-        ),
     ],
     "encoder 1": [(1.22, "1.22 is too low")],
     "encoder 2": [
