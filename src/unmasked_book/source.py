@@ -18,11 +18,11 @@ PACKAGES = ("unmasked", "unmasked_book")
 class Source:
     """Python source that a notebook shows highlighted and anything else as plain text."""
 
-    def __init__(self, code: str) -> None:
-        self.code = code
+    def __init__(self, code: str, language: str = "python") -> None:
+        self.code, self.language = code, language
 
     def _repr_markdown_(self) -> str:
-        return f"```python\n{self.code}\n```"
+        return f"```{self.language}\n{self.code}\n```"
 
     def __repr__(self) -> str:
         return self.code
