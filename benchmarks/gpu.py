@@ -11,15 +11,12 @@ import copy
 import functools
 import gc
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as fused
-from torch.nn.utils import parameters_to_vector
 from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
@@ -35,21 +31,18 @@ from command import command, say
 from peers import Marian, Ours, Size, Torch, ragged, training_step, transformers_here
 from timing import Run, interleaved
 from unmasked import Transformer, TransformerConfig
-from unmasked.attention import MultiHeadAttention, attention
-from unmasked.interop import to_torch, torch_masks
+from unmasked.attention import attention
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
 from unmasked.search import beam, greedy, sample
-from unmasked.text.corpus import Corpus
-from unmasked.tokens import BOS, EOS
 from unmasked.training.recipe import Recipe
-from unmasked.training.trainer import train
 from unmasked_book.captions import caption_pairs
 from unmasked_book.experiments import texts
 from unmasked_book.experiments.learning import learn, score
 from unmasked_book.experiments.lstm import count_parameters, recurrent_like
-from unmasked_book.machines import precision, products, synchronise
 from unmasked_book.records import as_json
+from unmasked_book.timing import precision, synchronise
+from unmasked_book.timing import seconds as seconds_of
 
 Row = dict[str, Any]
 HERE = device()
@@ -66,30 +59,40 @@ class Parts:
     def __init__(self, small: bool) -> None:
         self.small = small
 
-    # --- Is it right here? ----------------------------------------------------------------------
-
     def equality(self) -> Iterator[Row]:
         """Largest differences to the CPU (or as said), in float32 without TF32, and their bounds.
 
         Searches are counted in sentences that differ: rounding may tip one of eighty.
         """
         for name, bound, measure in (
+            ("tests for GPUs that fail", 0, self.tests),
             ("logits and gradients equal the CPU's, relative", 1e-4, self.parity),
-            ("logits equal nn.Transformer's, float64", 1e-10, self.beside_torch),
-            ("a batch equals its sentences alone", 1e-4, self.alone),
-            ("queries that see nothing: outputs, gradients that are not finite", 0, self.blind),
-            ("packed equals padded: loss and gradients, relative", 1e-4, self.packed),
             ("first choices that bfloat16 changes, share", 0.03, self.bfloat16),
             ("greedy: sentences that differ", 1, lambda: self.differ(greedy)),
-            ("beam of five: sentences that differ", 1, lambda: self.differ(best_of_beam)),
+            ("beam of five: sentences that differ", 1,
+             lambda: self.differ(lambda m, s: beam(m, s, 5).tokens[:, 0])),
             ("samples: sentences that differ", 1,
              lambda: self.differ(functools.partial(sample, seed=1, top_p=0.9))),
-            ("without the cache: sentences that differ", 1,
-             lambda: self.differ(functools.partial(greedy, use_cache=False))),
-            ("resumed after a stop: weights, relative", 1e-3, self.resumed),
         ):  # fmt: skip
             found = float(measure())
             yield {"what": name, "found": found, "bound": bound, "right": found <= bound}
+
+    def tests(self) -> int:
+        """Those of masks, packing, products, search and the whole model, on this device."""
+        words = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-k",
+            HERE.type,
+            "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_packed.py",
+        ]
+        done = subprocess.run(words, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+        say(done.stdout.splitlines()[-1])
+        return done.stdout.count("\nFAILED") + done.stdout.count("\nERROR")
 
     @functools.cached_property
     def captions(self) -> tuple[Transformer, Tensor, Tensor]:
@@ -107,106 +110,33 @@ class Parts:
         def run(model: Transformer, source: Tensor, target: Tensor) -> list[Tensor]:
             logits = model(source, target[:, :-1])
             translation_loss(model, source, target, smoothing=0.1).backward()
-            return [logits, gradient(model)]
+            return [logits, *(p.grad for p in model.parameters() if p.grad is not None)]
 
         pairs = zip(self.on(HERE, run), self.on("cpu", run), strict=True)
-        return max(relative(a, b) for a, b in pairs)
-
-    def beside_torch(self) -> float:
-        torch.manual_seed(0)
-        model = Ours(replace(SIZES["small"], dropout=0.0)).model.double().to(HERE).eval()
-        other = to_torch(model).double().to(HERE).eval()
-        source, target = (ragged(9, 20, shortest=12, device=HERE) for _ in range(2))
-        with torch.no_grad():
-            x, y = model.source_embedding(source), model.target_embedding(target)
-            theirs = model.generator(other(x, y, **torch_masks(source, target)))
-            real = target != 0
-            return (model(source, target) - theirs)[real].abs().max().item()
-
-    def alone(self) -> float:
-        def run(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
-            worst = []
-            for row in range(8):
-                s, t = (x[row, : int((x[row] != 0).sum())][None] for x in (source, target))
-                together = model(source[:8], target[:8])[row, : t.shape[1]]
-                worst.append((together - model(s, t)[0]).abs().max())
-            return torch.stack(worst).max()
-
-        with torch.no_grad():
-            return float(self.on(HERE, run))
-
-    def blind(self) -> int:
-        torch.manual_seed(0)
-        module = MultiHeadAttention(64, 4, dropout=0.0).to(HERE)
-        x = torch.randn(4, 10, 64, device=HERE, requires_grad=True)
-        wrong = 0
-        kinds: tuple[list[Tensor] | None, ...] = (None, [])
-        for maps in kinds:
-            y = attention(x, x, x, torch.zeros(10, 10, dtype=torch.bool, device=HERE), maps=maps)
-            wrong += int((y != 0).sum())
-            mask = torch.ones(10, 10, dtype=torch.bool, device=HERE).tril(-1)
-            module(x, mask=mask).sum().backward()
-            wrong += int((~torch.isfinite(x.grad)).sum()) if x.grad is not None else 1
-        return wrong
-
-    def packed(self) -> float:
-        def run(model: Transformer, source: Tensor, target: Tensor, packed: bool) -> list[Tensor]:
-            model.zero_grad()
-            loss = translation_loss(model, source, target, packed=packed)
-            loss.backward()
-            return [loss[None], gradient(model)]
-
-        both = [self.on(HERE, functools.partial(run, packed=p)) for p in (True, False)]
-        return max(relative(a, b) for a, b in zip(*both, strict=True))
+        return max(((a - b).abs().max() / b.abs().max()).item() for a, b in pairs)
 
     def bfloat16(self) -> float:
         def run(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
             with torch.no_grad():
                 return model(source, target[:, :-1]).argmax(-1)
 
-        real = self.captions[2][:, 1:] != 0
         half, whole = self.on(HERE, run, torch.bfloat16), self.on("cpu", run)
-        return (half != whole)[real].float().mean().item()
+        return (half != whole)[self.captions[2][:, 1:] != 0].float().mean().item()
 
     def differ(self, search: Callable[..., Tensor]) -> int:
-        here, there = (self.on(w, lambda m, s, _: search(m, s)).tolist() for w in (HERE, "cpu"))
-        return sum(trimmed(a) != trimmed(b) for a, b in zip(here, there, strict=True))
-
-    def resumed(self) -> float:
-        recipe = Recipe(steps=20, tokens=200, warmup=5, rate=1e-3, packed=True)
-        rows = [trimmed(row) for row in ragged(64, 9, shortest=3).tolist()]
-        corpus = Corpus(rows, [[BOS, *row, EOS] for row in rows])
-        found = []
-        with tempfile.TemporaryDirectory() as folder:
-            options: Any = {
-                "folder": folder,
-                "checkpoint_every": 10,
-                "device": HERE,
-                "progress": False,
-            }
-            for stop, resume in ((False, False), (True, True)):
-                if stop:
-                    shutil.rmtree(max(Path(folder).glob("step-*")))  # as if killed after step 10
-                torch.manual_seed(0)
-                model = Transformer(TransformerConfig(
-                    source_vocab=8000, target_vocab=8000, d_model=64, n_heads=4, n_layers=2,
-                    d_ff=128))  # fmt: skip
-                train(model, corpus, recipe, resume=resume, **options)
-                found.append(parameters_to_vector(model.parameters()).detach().cpu())
-        return relative(*found)
-
-    # --- How fast does it learn? ----------------------------------------------------------------
+        both = (self.on(w, lambda m, s, _: search(m, s)).tolist() for w in (HERE, "cpu"))
+        return sum([*filter(None, a)] != [*filter(None, b)] for a, b in zip(*both, strict=True))
 
     def training(self) -> Iterator[Row]:
-        """Steps beside nn.Transformer, of ragged rows (8 to 48 words), with Adam; real tokens.
-
-        The share of the peak is of the largest product of matrices that we could time here; what a
-        step computes is counted, so it is its own operations that are divided, not the model's.
+        """Steps beside nn.Transformer, of ragged rows (8 to 48 words), with Adam; real tokens. The
+        share of the peak, that of a large product of matrices, is of what each itself computes.
         """
         peaks = {}
         for name in ("float32",) if self.small else ("float32", "TF32", "bfloat16"):
-            found = products((256,) if self.small else (8192,), (name,), HERE)[name]
-            peaks[name] = 2 * found["sizes"][-1] ** 3 / found["seconds"][-1]
+            n = 256 if self.small else 8192
+            with precision(name) as dtype:
+                multiply = functools.partial(torch.mm, *torch.randn(2, n, n, device=HERE).to(dtype))
+                peaks[name] = 2 * n**3 / seconds_of(multiply, HERE)
         yield {"what": "products of two matrices", "operations a second": peaks}
         sizes = ("small",) if self.small else ("small", "base", "big")
         rows = 8 if self.small else 800
@@ -215,20 +145,7 @@ class Parts:
         for rows in () if self.small else (25, 100, 400, 1600, 3200, 6400):
             yield from self.steps("base", rows, "bfloat16", peaks)
 
-    def compiled(self) -> Iterator[Row]:
-        """The same with torch.compile, which takes long to begin."""
-        size, rows = ("small", 8) if self.small else ("base", 800)
-        name = "float32" if self.small else "bfloat16"
-        yield from self.steps(size, rows, name, compiled=True)
-
-    def steps(
-        self,
-        size: str,
-        rows: int,
-        name: str,
-        peaks: dict[str, float] | None = None,
-        compiled: bool = False,
-    ) -> Iterator[Row]:
+    def steps(self, size: str, rows: int, name: str, peaks: dict[str, float]) -> Iterator[Row]:
         torch.manual_seed(0)
         source = ragged(rows, 48, shortest=8, device=HERE)
         target = ragged(rows, 49, shortest=9, device=HERE)
@@ -242,23 +159,20 @@ class Parts:
         contestants, found = dict[str, Run](), dict[str, Row]()
         with precision(name) as dtype:
             for who, (make, options) in makers.items():
-                row: Row = {**about, "compiled": compiled, "who": who}
+                row: Row = {**about, "who": who}
                 model = None
                 try:
                     before = allocated()
                     model = make(SIZES[size]).to(HERE)
                     loss: Run = functools.partial(model.loss, source, target, **options)
-                    loss = torch.compile(loss) if compiled else loss
                     half = dtype if dtype == torch.bfloat16 else None
                     run = training_step(model, loss, half, fused=True)
                     run()
-                    if not compiled and not options:  # the counter's hooks keep it from packing
+                    if not options:  # the counter's hooks keep it from packing
                         with FlopCounterMode(display=False) as counter:
                             run()
                         row["operations"] = counter.get_total_flops()
-                    reset_peak()
-                    run()
-                    row["bytes"] = peak() - before
+                    row["bytes"] = highest(run) - before
                     contestants[who] = run
                 except torch.OutOfMemoryError:
                     row["error"] = "out of memory"
@@ -271,13 +185,11 @@ class Parts:
             if who in contestants:
                 seconds = times.median(who)
                 row |= {"seconds": seconds, "tokens a second": real / seconds}
-                if peaks and "operations" in row:
+                if "operations" in row:
                     row["share of peak"] = row["operations"] / seconds / peaks[name]
                 if "nn.Transformer" in contestants:
                     row["times as fast as nn.Transformer"] = times.ratio(who, "nn.Transformer")
             yield row
-
-    # --- How fast does it translate? ------------------------------------------------------------
 
     def searches(self) -> Iterator[Row]:
         """64 new tokens for everybody, beside transformers' MarianMT, with the same sizes."""
@@ -292,21 +204,16 @@ class Parts:
             contestants: dict[str, Run] = {}
             for who, make in peers.items():
                 model = make(size).to(HERE, dtype).eval()
-                if width == 1:
-                    contestants[who] = functools.partial(model.greedy, source, new)
-                else:
-                    contestants[who] = functools.partial(model.beam, source, width, new)
+                search, given = (model.greedy, ()) if width == 1 else (model.beam, (width,))
+                contestants[who] = functools.partial(search, source, *given, new)
             times = interleaved(contestants, rounds, HERE.type)
             for who in contestants:
-                seconds = times.median(who)
-                row = {"who": who, "precision": str(dtype).removeprefix("torch."), "rows": rows,
-                       "beam": width, "seconds": seconds,
-                       "tokens a second": rows * new / seconds}  # fmt: skip
+                seconds, name = times.median(who), str(dtype).removeprefix("torch.")
+                row = {"who": who, "precision": name, "rows": rows, "beam": width,
+                       "seconds": seconds, "tokens a second": rows * new / seconds}  # fmt: skip
                 if len(contestants) > 1:
                     row["times as fast as MarianMT"] = times.ratio(who, "MarianMT")
                 yield row
-
-    # --- What does attention cost? --------------------------------------------------------------
 
     def attention(self) -> Iterator[Row]:
         """Forward and backward of a causal attention, 8 heads of width 64, as n grows."""
@@ -327,16 +234,12 @@ class Parts:
                     x.grad = None
                     try:
                         before = allocated()
-                        reset_peak()
-                        run().sum().backward()
-                        row["bytes"] = peak() - before
                         both = functools.partial(lambda f: f().sum().backward(), run)
+                        row["bytes"] = highest(both) - before
                         row["seconds"] = interleaved({way: both}, 5, HERE.type).median(way)
                     except torch.OutOfMemoryError:
                         row["error"] = "out of memory"
                     yield row
-
-    # --- How soon is it good? -------------------------------------------------------------------
 
     def quality(self) -> Iterator[Row]:
         """Until a validation loss: the Transformer, and an LSTM with attention of as many weights.
@@ -398,8 +301,6 @@ class Parts:
                 "tokens a step": recipe.tokens, "every": max(1, steps // 32), "seconds": seconds,
                 "losses": losses}  # fmt: skip
 
-    # --- Do the pages run here? -----------------------------------------------------------------
-
     def notebooks(self) -> Iterator[Row]:
         """Every notebook's cells as a script, all notebooks at once, with one thread each."""
         book = Path(__file__).parents[1] / "book"
@@ -436,36 +337,17 @@ for cell in cells:
             raise
 """
 
-GOALS = (4.0, 3.5, 3.0, 2.5, 2.2, 2.0, 1.8)
-
-
-def best_of_beam(model: Transformer, source: Tensor) -> Tensor:
-    return beam(model, source, 5).tokens[:, 0]
-
-
-def gradient(model: Transformer) -> Tensor:
-    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
-
-
-def relative(a: Tensor, b: Tensor) -> float:
-    return ((a - b).abs().max() / b.abs().max()).item()
-
-
-def trimmed(row: list[int]) -> list[int]:
-    return [token for token in row if token]
-
 
 def allocated() -> int:
     gc.collect()
     return torch.cuda.memory_allocated() if HERE.type == "cuda" else 0
 
 
-def reset_peak() -> None:
+def highest(run: Run) -> int:
+    """The most bytes that were allocated on the GPU during a run."""
     if HERE.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
-
-
-def peak() -> int:
+    run()
     return torch.cuda.max_memory_allocated() if HERE.type == "cuda" else 0
 
 
@@ -474,6 +356,7 @@ def main() -> None:
     began, parts = time.perf_counter(), Parts(options.small)
     warnings.filterwarnings("ignore")  # what the peers say about themselves
     options.out.mkdir(parents=True, exist_ok=True)
+    file = options.out / "gpu.json"
     about = {**machine(HERE.type), "command": command(__file__)}
     result: dict[str, Any] = {"machine": about, "parts": {}}
 
@@ -484,7 +367,7 @@ def main() -> None:
             for row in getattr(parts, name)():
                 rows.append(row)
                 say(f"{time.perf_counter() - began:6.0f} s  {name}: {shown(row)}")
-                write(options.out / "gpu.json", result)
+                file.write_text(as_json(result), encoding="utf-8")
                 if time.perf_counter() - began > options.seconds:
                     break
             else:
@@ -492,7 +375,7 @@ def main() -> None:
         except Exception:  # the other parts may be right; what went wrong is kept
             result["parts"][name]["error"] = traceback.format_exc()
             say(traceback.format_exc())
-        write(options.out / "gpu.json", result)
+        file.write_text(as_json(result), encoding="utf-8")
     wrong = [name for name, part in result["parts"].items() if "error" in part]
     wrong += [row["what"] for row in result["parts"].get("equality", {"rows": []})["rows"]
               if not row["right"]]  # fmt: skip
@@ -500,16 +383,13 @@ def main() -> None:
         raise SystemExit(f"not right: {', '.join(wrong)}")
 
 
-NAMES = ("equality", "training", "searches", "attention", "quality", "notebooks", "compiled")
+GOALS = (4.0, 3.5, 3.0, 2.5, 2.2, 2.0, 1.8)
+NAMES = ("equality", "training", "searches", "attention", "quality", "notebooks")
 
 
 def shown(row: Row) -> str:
     return ", ".join(f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
                      for name, value in row.items() if not isinstance(value, list))  # fmt: skip
-
-
-def write(path: Path, result: dict[str, Any]) -> None:
-    path.write_text(as_json(result), encoding="utf-8")
 
 
 def arguments() -> argparse.Namespace:

@@ -1,10 +1,8 @@
-"""What `run.py` found, as tables in Markdown; as a command all that is recorded: results.md."""
+"""What `run.py` found, as tables in Markdown."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from unmasked_book.records import recorded, recorded_names
 
 Result = dict[str, Any]
 
@@ -45,13 +43,3 @@ def seconds(value: float) -> str:
 
 def reached(yes: bool) -> str:
     return "reached" if yes else "missed"
-
-
-def page() -> str:
-    runs = {name: recorded(name) for name in recorded_names()}
-    tables = (f"# {name}\n\n{table(run)}\n" for name, run in runs.items() if "works" in run)
-    return "\n".join(tables)
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from unmasked_book.machines import timed
+from unmasked_book.timing import timed
 
 Run = Callable[[], object]
 

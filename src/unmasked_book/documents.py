@@ -3,7 +3,7 @@
 They are descriptions of the Transformer, in Chinese and in English, called by what they are: a
 walkthrough in PyTorch, from masks to a toy translation; a reading of Harvard's annotated code; a
 notebook in the manner of Dive into Deep Learning, with masks as lengths; notes on reading the
-paper; and a walkthrough in NumPy, of attention for four words. `book/map.md` says which chapters
+paper; and a walkthrough in NumPy, of attention for four words. `book/bugs.md` says which chapters
 treat which.
 """
 

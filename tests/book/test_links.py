@@ -6,6 +6,7 @@ import pytest
 
 from helpers.pages import BOOK, ROOT, notebooks, pages, prose, repository
 from unmasked_book.diagram import SITE, architecture
+from unmasked_book.faulty import listed
 
 NAMES = [page.removeprefix("book/") for page in pages()]
 SLUG = repository().removeprefix("https://github.com/")
@@ -57,9 +58,13 @@ def test_every_block_of_the_architecture_leads_to_a_chapter():
     assert chapters == {name for name in NAMES if "01" <= name < "08"}
 
 
-@pytest.mark.parametrize(("kind", "page"), [("bug", "16_bugs"), ("erratum", "documents")])
-def test_the_tests_of_every_bug_and_every_erratum_are_named(kind, page):
+@pytest.mark.parametrize("kind", ["bug", "erratum"])
+def test_the_tests_of_every_bug_and_every_erratum_are_named(kind):
     file = {"bug": "bugs", "erratum": "errata"}[kind]
     source = (ROOT / f"tests/unmasked_book/test_{file}.py").read_text(encoding="utf-8")
     tests = {*re.findall(rf"^def (test_{kind}_\d\d)", source, re.MULTILINE)}
-    assert {*re.findall(rf"`(test_{kind}_\d\d)", prose(page))} == tests
+    assert {*re.findall(rf"`(test_{kind}_\d\d)", prose("bugs"))} == tests
+
+
+def test_the_page_of_faults_is_the_table():
+    assert prose("faults").endswith(f"\n\n{listed()}\n")

@@ -8,7 +8,7 @@ import unmasked
 from helpers.pages import BOOK, code_cells, notebook, notebooks, repository
 
 IGNORE = "nbval-ignore-output"
-WITHOUT_EXERCISES = ("00", "15", "de", "wo")  # the first look, bugs, deeper pages, the workshop
+WITHOUT_EXERCISES = ("00", "16", "de", "wo")  # the first look, bugs, deeper pages, the workshop
 NUMBERED = [name for name in notebooks() if not name.startswith(WITHOUT_EXERCISES)]
 CHAPTERS = pytest.mark.parametrize("name", notebooks())
 

@@ -402,46 +402,7 @@ SPEED = [
     (other_words, r"step 1 for the source \[5, 7, 9, 4, 2\] holds"),
 ]
 
-# --- larger -----------------------------------------------------------------------------------
-
-
-class Again(torch.autograd.Function):
-    """Of a reader; what is wrong with it is chosen by name."""
-
-    @staticmethod
-    def forward(ctx, run, x, wrong):
-        ctx.run, ctx.wrong, ctx.random = run, wrong, torch.get_rng_state()
-        ctx.save_for_backward(x)
-        if wrong == "once more":
-            run(x)
-        return run(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        [x] = ctx.saved_tensors
-        x = x.detach().requires_grad_()
-        after = torch.get_rng_state()
-        if ctx.wrong != "other numbers":
-            torch.set_rng_state(ctx.random)
-        with torch.enable_grad():
-            result = ctx.run(x)
-        if ctx.wrong != "draws on":
-            torch.set_rng_state(after)
-        if ctx.wrong == "x alone":
-            return None, *torch.autograd.grad(result, x, gradient), None
-        result.backward(gradient)
-        return None, x.grad, None
-
-
-def again(wrong=""):
-    return lambda run, x: Again.apply(run, x, wrong)
-
-
-LARGER = [
-    (lambda run, x: run(x), "with dropout 0.0, 480 bytes are kept for the backward pass; x has 96"),
-    (lambda run, x: 2 * x, "with dropout 0.0, the result holds"),
-    (again("x alone"), r"with dropout 0.0, the gradient of 0\.weight is missing"),
-]
+# --- testing ----------------------------------------------------------------------------------
 
 
 def examine(*forgotten):
@@ -469,15 +430,14 @@ def examine(*forgotten):
 
 
 BUGS = [
-    (lambda model: set(), r"NoCausalMask breaks causality, and examine\(...\) says nothing"),
+    (lambda model: set(), r"no causal mask breaks causality, and examine\(...\) says nothing"),
     (lambda model: {"source"}, r"Healthy breaks nothing, and examine\(...\) says source"),
-    (examine("source"), "NoCrossAttention breaks source"),
+    (examine("source"), "no cross-attention breaks source"),
 ]
 
 RIGHT = {
     "testing +": examine(),
     "speed +": start,
-    "larger +": again(),
     "translating +": merges,
     "inside +": attribution(),
     "training +": Adam,
@@ -491,7 +451,6 @@ RIGHT = {
 WRONG = {
     "testing +": BUGS,
     "speed +": SPEED,
-    "larger +": LARGER,
     "translating +": TRANSLATING,
     "inside +": INSIDE,
     "training +": TRAINING,

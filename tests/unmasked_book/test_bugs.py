@@ -1,4 +1,4 @@
-"""Mistakes beyond the five documents', whose symptoms chapter 16 shows: a test that catches each.
+"""Mistakes beyond the five documents', whose symptoms appendix B tells: a test that catches each.
 
 Each test holds a check, our version, and the faulty one in a few lines of our own.
 """

@@ -1,4 +1,4 @@
-"""The documents' mistakes that concern the model, as told in `book/documents.md`: ours has none.
+"""The documents' mistakes that concern the model, as told in `book/bugs.md`: ours has none.
 
 Each test holds a check, our version, and the faulty one in a few lines of our own.
 """

@@ -17,7 +17,6 @@ from unmasked_book.exercises import (
     encoder,
     feed_forward,
     inside,
-    larger,
     masks,
     positions,
     speed,
@@ -42,7 +41,6 @@ CHAPTERS = {
     "better": better,
     "inside": inside,
     "speed": speed,
-    "larger": larger,
     "claims": claims,
     "testing": testing,
 }

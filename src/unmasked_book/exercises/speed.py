@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from unmasked import plain
+from unmasked_book.costs import calls
 from unmasked_book.exercises.compare import same_number, same_tensor
-from unmasked_book.machines import calls
 
 MOST_CALLS = 80  # of a step of two layers; computed anew, even the first takes more than 300
 
@@ -27,23 +27,6 @@ def speedup(answer: Callable[[Sequence[float], Sequence[float]], float]) -> str 
         expected = 1 / sum(share / factor for share, factor in zip(shares, factors, strict=True))
         if wrong := same_number(answer(shares, factors), expected, 1e-6):
             return f"{wrong} That was speedup({shares}, {factors})."
-    return None
-
-
-def folded(answer: Callable[[Tensor, Tensor], Tensor]) -> str | None:
-    """A column for each head and source token: all scores are one product with the vector."""
-    torch.manual_seed(0)
-    for heads, tokens, width in ((2, 3, 8), (1, 5, 6), (3, 2, 12)):
-        matrix, keys = torch.randn(width, width), torch.randn(heads, tokens, width // heads)
-        x = torch.randn(width)
-        queries = (x @ matrix).view(heads, 1, -1)
-        expected = (queries @ keys.transpose(1, 2)).flatten()
-        got, case = answer(matrix, keys), f"with {heads} heads and {tokens} tokens,"
-        if not isinstance(got, Tensor) or got.shape != (width, heads * tokens):
-            shape = list(got.shape) if isinstance(got, Tensor) else type(got).__name__
-            return f"not yet: {case} fold(...) is {shape}, not [{width}, {heads * tokens}]."
-        if wrong := same_tensor(x @ got, expected, f"{case} x @ fold(...)"):
-            return wrong
     return None
 
 
@@ -75,5 +58,5 @@ def ask(step: Step, token: int, found: list[Tensor]) -> None:
     found.append(step(token))
 
 
-CHECKS = (sentences, speedup, folded)
+CHECKS = (sentences, speedup)
 PLUS = lean

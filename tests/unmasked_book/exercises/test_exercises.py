@@ -19,10 +19,8 @@ from unmasked_book.exercises import CHECKS, check_answer
 from unmasked_book.exercises.compare import same_number
 from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
 from unmasked_book.exercises.encoder import added, pre_norm
-from unmasked_book.exercises.testing import copied_pairs
 from unmasked_book.exercises.translating import once
 from unmasked_book.experiments.statistics import difference, interval
-from unmasked_book.machines import rounded
 
 
 def leak(forward, target, places):
@@ -85,18 +83,9 @@ RIGHT = {
     "inside 2": differing,
     "speed 1": 10,
     "speed 2": lambda shares, factors: 1 / sum(map(truediv, shares, factors)),
-    "speed 3": lambda matrix, keys: torch.einsum(
-        "dhk,hsk->dhs", matrix.unflatten(1, (len(keys), -1)), keys
-    ).flatten(1),
-    "larger 1": 0.31,
-    "larger 2": lambda means, counts: (
-        sum(mean * count for mean, count in zip(means, counts, strict=True)) / sum(counts)
-    ),
-    "larger 3": rounded,
     "claims 1": lambda start, rate, d_k: (start / d_k**0.25, rate / d_k**0.25),
     "testing 1": lambda whole, begin, target: torch.allclose(stepped(begin, target), whole(target)),
     "testing 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
-    "testing 3": lambda module: [tuple(pair) for pair in copied_pairs(module)],
     "encoder 1": 1.41,
     "encoder 2": lambda x, eps: torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps),
 } | answers.RIGHT
@@ -171,19 +160,6 @@ WRONG = {
         (lambda shares, factors: sum(map(mul, shares, factors)), "2.5 is too high"),
         (lambda shares, factors: max(factors), r"3.0 is too high. That was speedup\(\[0.75"),
     ],
-    "speed 3": [
-        (lambda matrix, keys: matrix, r"fold\(...\) is \[8, 8\], not \[8, 6\]"),
-        (lambda matrix, keys: keys.tolist(), "is list, not"),
-    ],
-    "larger 1": [(0.155, "0.155 is too low"), (31, "31 is too high")],
-    "larger 2": [
-        (lambda means, counts: torch.stack(means).mean(0), r"with \[30, 2\]"),
-        (lambda means, counts: sum(means), r"with \[4, 4\]"),
-    ],
-    "larger 3": [
-        (lambda x, bits: x, r"shorten\(x, 7\), divided by x, holds 1.0, not"),
-        (lambda x, bits: x.bfloat16().float(), r"shorten\(x, 10\), divided by x, holds"),
-    ],
     "claims 1": [
         (lambda start, rate, d_k: start / d_k**0.25, "should be a start and a rate"),
         (lambda start, rate, d_k: (start / d_k**0.5, rate), r"start of undivided\(.* holds"),
@@ -197,13 +173,6 @@ WRONG = {
     "testing 2": [
         (lambda forward, target: False, "outputs see 'everything' sees a later word"),
         (lambda forward, target: leak(forward, target, [2, 3]), "'last word at the start'"),
-    ],
-    "testing 3": [
-        (lambda module: [], r"words and copied0, copies\(...\) has \[\], where"),
-        (
-            lambda module: [("words.weight", "tied0.weight")],
-            r"with words and tied0, .* where it should have \[\]",
-        ),
     ],
     "encoder 1": [(1.22, "1.22 is too low")],
     "encoder 2": [

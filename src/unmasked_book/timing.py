@@ -1,0 +1,343 @@
+"""How long it takes: one run or many, one decoding step, its calls along an axis of time."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+from torch import Tensor
+
+from unmasked.config import TransformerConfig
+from unmasked.errors import invalid
+from unmasked.fast.steps import FastSteps
+from unmasked.plots.picture import (
+    COLOURS,
+    DASHES,
+    GREY,
+    MARKERS,
+    STYLE,
+    Picture,
+    few_powers,
+    in_a_row,
+    look,
+    marked,
+    number,
+    panels,
+    plain_numbers,
+)
+from unmasked.tokens import BOS
+from unmasked.transformer import Transformer
+
+# --- Seconds ----------------------------------------------------------------------------------
+
+
+def synchronise(device: torch.device) -> None:
+    """Waits for what was asked of a GPU; a CPU has done it when it answers."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def timed(run: Callable[[], object], times: int, device: torch.device) -> float:
+    """Seconds of a run, the mean of so many, one after the other."""
+    synchronise(device)
+    begin = time.perf_counter()
+    for _ in range(times):
+        run()
+    synchronise(device)
+    return (time.perf_counter() - begin) / times
+
+
+def seconds(
+    run: Callable[[], object], device: torch.device, rounds: int = 5, least: float = 0.01
+) -> float:
+    """The median time of a run, after one to warm up.
+
+    A short one is repeated until it takes `least` seconds: only then a clock, or a GPU that has
+    to be waited for, does not count for much.
+    """
+    run()
+    times = math.ceil(least / timed(run, 1, device))
+    return statistics.median(timed(run, times, device) for _ in range(rounds))
+
+
+def spent(run: Callable[[], object], times: int) -> float:
+    """Processor seconds of this thread for a run on the CPU, the mean of so many.
+
+    Other users of the machine count only by the caches and the memory that they share.
+    """
+    begin = time.thread_time()
+    for _ in range(times):
+        run()
+    return (time.thread_time() - begin) / times
+
+
+def enough(run: Callable[[], object], least: float = 0.003) -> int:
+    """How often to run it for so many seconds, after one to warm up."""
+    run()
+    return math.ceil(least / max(spent(run, 1), 1e-9))
+
+
+def fastest(run: Callable[[], object], rounds: int = 50) -> float:
+    """Processor seconds of the fastest of several rounds, the one that is disturbed least."""
+    times = enough(run)
+    return min(spent(run, times) for _ in range(rounds))
+
+
+PRECISIONS = {
+    "float32": torch.float32,
+    "TF32": torch.float32,  # the numbers in memory are float32's
+    "bfloat16": torch.bfloat16,
+}
+
+
+@contextmanager
+def precision(name: str) -> Iterator[torch.dtype]:
+    """The type of the numbers; within, products of float32 take TF32 if that is its name."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "TF32" else "highest")
+    try:
+        yield PRECISIONS[name]
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+# --- One decoding step ------------------------------------------------------------------------
+
+
+def decoding_step(
+    config: TransformerConfig,
+    rows: int,
+    device: torch.device,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Callable[[], Tensor]:
+    """The first step of greedy search with a new model, for so many sentences of eight words."""
+    source, begin, parents = begun(config, rows, device)
+    with torch.inference_mode():
+        steps = FastSteps(Transformer(config).to(device, dtype).eval(), source, 1, 64)
+
+    @torch.inference_mode()
+    def run() -> Tensor:
+        steps.time = 0  # each time as if it were the first
+        for layer in steps.layers:
+            layer.past.length = 0
+        return steps.step(begin, parents)
+
+    run()  # which makes room for keys and values
+    return run
+
+
+def begun(
+    config: TransformerConfig, rows: int, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What a search begins with: eight words a sentence, BOS, and the row that each continues."""
+    draws = torch.Generator().manual_seed(0)
+    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
+    return source, torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
+
+
+# --- Calls along an axis of time --------------------------------------------------------------
+
+RUN = "one run"
+KINDS = {
+    "matrix products": ("mm", "addmm", "addmv", "mv", "bmm"),
+    "attention": ("scaled_dot_product_attention", "_softmax"),
+    "norms, additions, ReLU": ("native_layer_norm", "add", "relu", "clamp_min"),
+}
+REST = "calls that compute nothing"
+
+
+class Call(NamedTuple):
+    """A call from Python: microseconds since the run began, its duration, and all it called."""
+
+    begin: float
+    took: float
+    names: frozenset[str]
+
+
+def trace(run: Callable[[], object], times: int = 7) -> list[Call]:
+    """The calls of the fastest of several runs, in order, as `torch.profiler` records them."""
+    run()
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it says when it begins and ends
+    with torch.profiler.profile() as found:
+        for _ in range(times):
+            with torch.profiler.record_function(RUN):
+                run()
+    runs = [event for event in found.events() or () if event.name == RUN]
+    chosen = min(runs, key=lambda event: event.time_range.elapsed_us())
+    begin = chosen.time_range.start
+    return [
+        Call(each.time_range.start - begin, each.time_range.elapsed_us(), frozenset(names(each)))
+        for each in sorted(chosen.cpu_children, key=lambda event: event.time_range.start)
+    ]
+
+
+def names(event: Any) -> Iterable[str]:
+    """The event's name and those of all calls inside it."""
+    yield event.name.removeprefix("aten::")
+    for inner in event.cpu_children:
+        yield from names(inner)
+
+
+Spans = dict[str, list[tuple[float, float]]]  # of each kind: where a call begins, how long it takes
+
+
+def by_kind(calls: Sequence[Call]) -> Spans:
+    """Each call with the first kind that names anything in it, or with the rest."""
+    found: Spans = {kind: [] for kind in (*KINDS, REST)}
+    for begin, took, called in calls:
+        kind = next((kind for kind, some in KINDS.items() if called & {*some}), REST)
+        found[kind].append((begin, took))
+    return found
+
+
+def length(calls: Sequence[Call]) -> float:
+    """Microseconds up to the end of the last call."""
+    return calls[-1].begin + calls[-1].took
+
+
+def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
+    """One row for each run: its calls as bars, a colour for each kind, white between two calls."""
+    words = []
+    colours = dict(zip([*KINDS, REST], [*COLOURS[: len(KINDS)], "#9aa3ad"], strict=True))
+    with rc_context(STYLE):
+        figure, rows = panels(len(runs), 1, 1.35)
+        for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
+            said = []
+            for kind, bars in by_kind(calls).items():
+                axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
+                said.append(f"{kind} {sum(took for _, took in bars) / length(calls):.0%}")
+            axis.set(xlim=(0, length(calls)), yticks=[], title=name)
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+            axis.spines[["left", "top", "right"]].set_visible(False)
+            told = f"{len(calls)} calls in {number(length(calls))} µs"
+            words.append(f"{name}: {told}, {', '.join(said)}")
+        axis.set_xlabel("microseconds")
+        handles, texts = axis.get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside lower center", ncols=in_a_row(texts))
+    return Picture(figure, f"Calls along an axis of time. {'; '.join(words)}.")
+
+
+# --- What was measured ------------------------------------------------------------------------
+
+
+def exponent(x: Sequence[float], y: Sequence[float]) -> float:
+    """b in y ≈ a · x^b: the slope on logarithmic scales."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def where(machine: Mapping[str, Any]) -> str:
+    """The machine of a measurement, and the day."""
+    on, threads = machine["processor"], machine["threads"]
+    if "NVIDIA" not in on:  # there the CPU's threads only wait
+        on += f", {threads} thread{'s' * (threads != 1)}"
+    return f"{on}, torch {machine['torch']}, {machine['date']}"
+
+
+def roofline(run: Mapping[str, Any]) -> Picture:
+    """Of the record `limits-cpu`: products by their operations for each byte and operations a
+    second, under the fastest of them, and under what was read in a second from cache and memory.
+    """
+    best = {name: min(times) for name, times in run["seconds"].items()}
+    sizes = [int(name.split()[1]) for name in best if name.startswith("product")]
+    points = {f"{n}": (n / 6, 2 * n**3 / best[f"product {n}"]) for n in sizes}
+    points["matrix times vector"] = 0.5, 2 * 2**24 / best["read 64 MiB, times a vector"]
+    peak = max(speed for _, speed in points.values())
+    slopes = {name: size * 2**20 / min(took for work, took in best.items()
+                                       if work.startswith(f"read {size} MiB"))
+              for name, size in (("cache", 4), ("memory", 64))}  # fmt: skip
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, 3.4)
+        x = np.geomspace(0.3, 2 * max(intensity for intensity, _ in points.values()), 200)
+        for i, (name, bytes_a_second) in enumerate(slopes.items()):
+            roof = np.minimum(peak, x * bytes_a_second) / 1e9
+            label = f"{name}: {number(bytes_a_second / 1e9)} GB a second"
+            axis.plot(x, roof, color=GREY, linestyle=DASHES[i], lw=1.2, label=label)
+            words.append(label)
+        for name, (intensity, speed) in points.items():
+            axis.plot(intensity, speed / 1e9, "o", color=COLOURS[0])
+            axis.annotate(name, (intensity, speed / 1e9), (7, -2), va="top",
+                          textcoords="offset points", fontsize="small")  # fmt: skip
+            words.append(f"{name} at {number(intensity)} and {number(speed / 1e9)}")
+        axis.annotate("peak", (x[-1], peak / 1e9), (-26, 4), textcoords="offset points", color=GREY)
+        axis.margins(x=0.09, y=0.12)
+        axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
+        on = finish(figure, axis, run["machine"])
+    return Picture(figure, f"Roofline: 10⁹ operations a second, at most {number(peak / 1e9)}, over "
+                   f"operations for each byte. {'; '.join(words)}. {on}")  # fmt: skip
+
+
+def measured(
+    lines: Mapping[str, Sequence[float]],
+    x: Sequence[float],
+    machine: Mapping[str, Any],
+    *,
+    xlabel: str,
+    ylabel: str,
+    fitted: int = 0,
+    height: float = 3.2,
+    colours: Mapping[str, int] | None = None,
+    mark: tuple[float, str] | None = None,
+) -> Picture:
+    """Points, joined; or, through the last `fitted` of them, the power of x that fits them best.
+
+    Both axes are logarithmic. `colours` and `mark` as for `plots.curves`.
+    """
+    words = []
+    with rc_context(STYLE):
+        figure, [[axis]] = panels(1, 1, height)
+        for i, (name, values) in enumerate(lines.items()):
+            if len(values) != len(x):
+                fix = "give x and each line the same length"
+                raise invalid(name, f"{len(x)} values", len(values), fix)
+            label, said = name, name
+            if fitted:
+                power = exponent(x[-fitted:], values[-fitted:])
+                grows = round(power, 1) + 0.0  # + 0.0: never -0.0
+                label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
+                scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
+                path = [scale * each**power for each in x[-fitted:]]
+            own = look(colours, name, i)
+            style: dict[str, Any] = {"color": COLOURS[own], "linestyle": DASHES[own], "lw": 1.5}
+            if fitted:
+                axis.plot(x, values, MARKERS[own], color=COLOURS[own], label=label)
+                axis.plot(x[-len(path) :], path, **style)
+            else:
+                axis.plot(x, values, marker=MARKERS[own], label=label, **style)
+            words.append(
+                f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
+                f"{number(x[-1])}"
+            )
+        if mark:
+            words.append(marked(axis, *mark))
+        axis.set(xlabel=xlabel, ylabel=ylabel)
+        on = finish(figure, axis, machine)
+        axis.set_xticks(x, [f"{each:,}" for each in x])
+        axis.xaxis.set_minor_locator(NullLocator())
+    return Picture(figure, f"{ylabel} over {xlabel}. {'; '.join(words)}. {on}")
+
+
+def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
+    """Both scales logarithmic, and a legend under what was measured on."""
+    axis.set(xscale="log", yscale="log")
+    for side in (axis.xaxis, axis.yaxis):
+        few_powers(side)
+        plain_numbers(side)
+    axis.spines[["top", "right"]].set_visible(False)
+    on = where(machine)
+    columns = in_a_row(axis.get_legend_handles_labels()[1])
+    legend = figure.legend(loc="outside lower center", ncols=columns, title=on, title_fontsize=8)
+    legend.get_title().set_color(GREY)
+    return f"Measured on {on}."
