@@ -12,7 +12,10 @@ from unmasked.loss import teacher_forcing
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies
 from unmasked.search import beam
+from unmasked_book.exercises.family import edited
 from unmasked_book.exercises.translating import once
+from unmasked_book.family import GPT
+from unmasked_book.workshop.mistakes import known
 
 # --- masks ------------------------------------------------------------------------------------
 
@@ -435,7 +438,14 @@ BUGS = [
     (examine("source"), "no cross-attention breaks source"),
 ]
 
+# --- family -----------------------------------------------------------------------------------
+
+FAMILY = [(edited(*each.changes[0]), f"are those of {each.words}") for each in known("GPT")]
+FAMILY += [(edited("std=d_model**-0.5)", "std=1)\n        del self.dropout"), "AttributeError")]
+FAMILY += [(edited("decoder_norm(x))", "decoder_norm(x)) + 1"), "the output holds")]
+
 RIGHT = {
+    "family +": GPT,
     "testing +": examine(),
     "speed +": start,
     "translating +": merges,
@@ -449,6 +459,7 @@ RIGHT = {
     "decoder +": generate,
 }
 WRONG = {
+    "family +": FAMILY,
     "testing +": BUGS,
     "speed +": SPEED,
     "translating +": TRANSLATING,

@@ -83,6 +83,10 @@ RIGHT = {
     "inside 2": differing,
     "speed 1": 10,
     "speed 2": lambda shares, factors: 1 / sum(map(truediv, shares, factors)),
+    "family 1": 4096 * (4096 + 4096 + 1024 + 1024),
+    "family 2": lambda distance: min(
+        distance if distance < 16 else 16 + int(math.log(distance / 16, 2) * 16 / 3), 31
+    ),
     "claims 1": lambda start, rate, d_k: (start / d_k**0.25, rate / d_k**0.25),
     "testing 1": lambda whole, begin, target: torch.allclose(stepped(begin, target), whole(target)),
     "testing 2": lambda forward, target: leak(forward, target, range(1, target.shape[1])),
@@ -159,6 +163,11 @@ WRONG = {
     "speed 2": [
         (lambda shares, factors: sum(map(mul, shares, factors)), "2.5 is too high"),
         (lambda shares, factors: max(factors), r"3.0 is too high. That was speedup\(\[0.75"),
+    ],
+    "family 1": [(4 * 4096**2, "too high"), (4096**2 + 2 * 4096 * 1024, "too low")],
+    "family 2": [
+        (lambda distance: min(distance, 31), r"17 is too high. \(bucket\(17\)\)"),
+        (lambda distance: min(distance // 4, 31), r"\(bucket\(1\)\)"),
     ],
     "claims 1": [
         (lambda start, rate, d_k: start / d_k**0.25, "should be a start and a rate"),
