@@ -23,6 +23,7 @@ CHAPTERS = {
     "tokens": "10_real_text",
     "loss": "08_training",
     "training": "08_training",
+    "training.run": "10_real_text",
     "search": "09_decoding",
     "text": "10_real_text",
     "translator": "10_real_text",

@@ -19,6 +19,7 @@ from .machine import device
 from .search import beam, greedy, sample
 from .training.fit import fit
 from .training.recipe import Recipe
+from .training.run import train_files
 from .training.trainer import train
 from .transformer import Transformer
 from .translator import Translator, load
@@ -49,4 +50,5 @@ __all__ = [
     "sample",
     "search",
     "train",
+    "train_files",
 ]

@@ -107,21 +107,28 @@ class Score(NamedTuple):
         return f"{self.score:.2f}"
 
 
-def bleu(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Score:
-    """Of whole texts, one reference a sentence; upper and lower case count as the same.
+def bleu(
+    written: Sequence[str], references: Sequence[str], *, draws: int = 0, lowercase: bool = True
+) -> Score:
+    """Of whole texts, one reference a sentence; with `lowercase`, upper and lower case count as the
+    same.
 
     With `draws`, such as 1000, the sentences are drawn again so often (bootstrap), for an interval.
     """
-    return corpus_score("bleu", written, references, draws)
+    return corpus_score("bleu", written, references, draws, lowercase)
 
 
-def chrf(written: Sequence[str], references: Sequence[str], *, draws: int = 0) -> Score:
+def chrf(
+    written: Sequence[str], references: Sequence[str], *, draws: int = 0, lowercase: bool = True
+) -> Score:
     """Like `bleu`, of runs of up to six letters instead of words: parts of words count."""
-    return corpus_score("chrf", written, references, draws)
+    return corpus_score("chrf", written, references, draws, lowercase)
 
 
-def corpus_score(name: str, written: Sequence[str], references: Sequence[str], draws: int) -> Score:
-    metric = metrics()[name]
+def corpus_score(
+    name: str, written: Sequence[str], references: Sequence[str], draws: int, lowercase: bool
+) -> Score:
+    metric = metrics(lowercase)[name]
     check_texts(written, references)
     texts = list(written), [list(references)]
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
@@ -160,14 +167,14 @@ def paired_bootstrap(
     return Paired(results[1].score - results[0].score, results[1].p_value)
 
 
-def metrics() -> dict[str, Any]:
+def metrics(lowercase: bool = True) -> dict[str, Any]:
     try:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     except ImportError:
         fix = "install it with pip install sacrebleu pooch"
         raise invalid("scores", "the package sacrebleu", "none", fix) from None
-    return {"bleu": BLEU(lowercase=True), "chrf": CHRF(lowercase=True)}
+    return {"bleu": BLEU(lowercase=lowercase), "chrf": CHRF(lowercase=lowercase)}
 
 
 def check_texts(written: Sequence[str], references: Sequence[str]) -> None:

@@ -2,8 +2,8 @@
 
 Byte-pair encoding (Sennrich et al. 2016) begins with letters and merges the most frequent pair of
 neighbours again and again, so that nothing is out of vocabulary. One vocabulary serves both
-languages. The work is done by Hugging Face's `tokenizers`; text is lower-cased, and a blank is kept
-as ▁ at the head of a word.
+languages. The work is done by Hugging Face's `tokenizers`; text is lower-cased unless one asks
+otherwise, and a blank is kept as ▁ at the head of a word.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import check_text, check_whole, invalid
+from .errors import check_choice, check_text, check_whole, invalid
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -77,7 +77,9 @@ AGAIN = "fetch or make the file again"
 class Subwords:
     """A number for each piece: the special tokens first, then letters, then what was merged."""
 
-    def __init__(self, numbers: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, numbers: Mapping[str, int], merges: Sequence[tuple[str, str]], lowercase: bool = True
+    ) -> None:
         """From the number of each piece, and the pairs that are merged, in their order."""
         pieces, special = sorted(numbers, key=numbers.__getitem__), list(SPECIAL_PIECES.values())
         if pieces[: len(special)] != special:
@@ -85,16 +87,18 @@ class Subwords:
             raise invalid("tokenizer", f"{' '.join(special)} first", pieces[: len(special)], fix)
         if [numbers[piece] for piece in pieces] != [*range(len(pieces))]:
             raise invalid("tokenizer", "pieces numbered from 0", "other numbers", AGAIN)
-        self.tokenizer = blank()
+        self.lowercase = lowercase
+        self.tokenizer = blank(lowercase)
         self.tokenizer.model = models.BPE(dict(numbers), list(merges), unk_token=special[UNKNOWN])
         self.tokenizer.add_special_tokens(special)
         self.tokenizer.encode_special_tokens = True  # "<eos>" in a text is a text
 
     @classmethod
-    def of(cls, sentences: Iterable[str], size: int) -> Subwords:
+    def of(cls, sentences: Iterable[str], size: int, *, lowercase: bool = True) -> Subwords:
         """Learnt from these sentences: the training set's, and of nothing else."""
         check_whole("size", size, 2 * len(SPECIAL_PIECES))
-        made, special = blank(), list(SPECIAL_PIECES.values())
+        check_choice("lowercase", lowercase, (True, False))
+        made, special = blank(lowercase), list(SPECIAL_PIECES.values())
         made.add_special_tokens(special)  # written in a text, no piece is learnt from them
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
         made.train_from_iterator(checked(sentences), trainer)
@@ -102,12 +106,16 @@ class Subwords:
 
     @classmethod
     def from_json(cls, text: str) -> Subwords:
-        """What `to_json` wrote: its pieces and merges. What else becomes of a text is always ours:
-        steps of the file's own, some of which never end or abort Python, are not read.
+        """What `to_json` wrote: its pieces, its merges, and whether upper case stays. What else
+        becomes of a text is always ours: steps of the file's own, some of which never end or abort
+        Python, are not run.
         """
         try:
-            model = json.loads(text)["model"]
-            return cls(model["vocab"], [(one, other) for one, other in model["merges"]])
+            kept = json.loads(text)
+            model, steps = kept["model"], (kept.get("normalizer") or {}).get("normalizers", [])
+            cased = [step["type"] for step in steps] == CASED
+            merges = [(one, other) for one, other in model["merges"]]
+            return cls(model["vocab"], merges, lowercase=not cased)
         except Exception as error:  # the library has no other type
             if isinstance(error, ValueError) and str(error).startswith("tokenizer: "):
                 raise
@@ -152,12 +160,16 @@ class Subwords:
         return [tuple(pair) for pair in json.loads(self.to_json())["model"]["merges"]]
 
 
-def blank() -> Tokenizer:
+CASED = ["NFKC", "Replace", "Strip"]  # the steps of a file that keeps upper case
+
+
+def blank(lowercase: bool = True) -> Tokenizer:
     """What becomes of a text before it is cut into pieces, and afterwards; no pieces yet."""
     made = Tokenizer(models.BPE(unk_token=SPECIAL_PIECES[UNKNOWN]))
+    lower = [normalizers.Lowercase()] if lowercase else []
     blanks = normalizers.Replace(Regex(r"\s+"), " ")
     made.normalizer = normalizers.Sequence(
-        [normalizers.NFKC(), normalizers.Lowercase(), blanks, normalizers.Strip()]
+        [normalizers.NFKC(), *lower, blanks, normalizers.Strip()]
     )
     made.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")]

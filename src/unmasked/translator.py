@@ -180,11 +180,16 @@ class Translator:
         return tokens
 
     @property
-    def languages(self) -> tuple[str, str] | None:
-        """From which to which, if its recipe says so."""
+    def data(self) -> Mapping[str, Any]:
+        """What it was trained on, if its recipe says so."""
         recipe = self.about.get("recipe")
         data = recipe.get("data") if isinstance(recipe, Mapping) else None
-        return languages(**data) if isinstance(data, Mapping) else None
+        return data if isinstance(data, Mapping) else {}
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """From which to which, if its recipe says so."""
+        return languages(**self.data)
 
     # --- On disk --------------------------------------------------------------------------------
 

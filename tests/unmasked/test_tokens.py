@@ -80,6 +80,8 @@ def test_frequent_words_are_whole_and_rare_ones_in_pieces_and_all_come_back_lowe
     assert len(SMALL.pieces("schlund")) > 2
     for text in TEXT:
         assert SMALL.decode([BOS, *SMALL.encode(text), EOS, 7, 8]) == text.lower()
+    cased = Subwords.of(TEXT, 50, lowercase=False)
+    assert all(made.decode(made.encode(TEXT[0])) == TEXT[0] for made in (cased, copy.copy(cased)))
     assert SMALL.encode("") == SMALL.encode("  ") == []
     with pytest.raises(ValueError, match=r": expected .*, got -1"):
         SMALL.decode([-1])

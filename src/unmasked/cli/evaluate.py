@@ -7,22 +7,27 @@ from typing import Any
 
 from ..errors import check_whole, invalid
 from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_words
+from ..text.corpus import lines
 from ..text.multi30k import SPLITS, multi30k
-from ..text.sources import directed, phrasebook_test
+from ..text.sources import directed, phrasebook_test, two_files
 from ..translator import Translator, load
 from .options import MODEL, PENALTY, add_device, chosen_device, command
 
-EXAMPLE = """python -m unmasked evaluate --model en-de --test test_2016_flickr
+EXAMPLE = """python -m unmasked evaluate --model runs/mine --test test.de test.en --beam 5
+  python -m unmasked evaluate --model en-de --test test_2016_flickr
   python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
 
+DRAWS = 1000  # of a file's sentences, for an interval
+OWN = {"phrasebook": "phrasebook", "multi30k": "test_2016_flickr"}  # by what a model was trained on
 TESTS = ("phrasebook", *(split for split in SPLITS if split != "train"))
 
 
 def main(words: Sequence[str]) -> None:
     parser = command("evaluate", __doc__ or "", EXAMPLE)
     parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
-    parser.add_argument("--test", choices=TESTS, metavar="SET",
-                        help=f"{', '.join(TESTS)} (default: one that fits the model)")  # fmt: skip
+    parser.add_argument("--test", nargs="+", metavar=("SET", "TARGET"),
+                        help=f"two files, source and target, or a set: {', '.join(TESTS)} "
+                        "(default: one that fits the model)")  # fmt: skip
     parser.add_argument(
         "--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)"
     )
@@ -31,6 +36,9 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(parser)
     options = parser.parse_args(words)
+    if options.test and len(options.test) == 1 and options.test[0] not in TESTS:
+        known = f"{', '.join(TESTS)}; or two files"
+        parser.error(f"argument --test: invalid choice: '{options.test[0]}' ({known})")
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_whole(f"--{name}", getattr(options, name), 1)
@@ -39,15 +47,23 @@ def main(words: Sequence[str]) -> None:
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
-    languages = translator.languages
-    test = options.test or ("test_2016_flickr" if languages else "phrasebook")
-    if languages and test != "phrasebook":
-        captions(translator, test, languages, options)
+    languages, own = translator.languages, OWN.get(str(translator.data.get("name")))
+    test = (options.test or [own])[0]
+    if test is None:
+        fix = "name one, as the model does not say what it is for"
+        raise invalid("--test", "two files, or a set of sentences", "none", fix)
+    if options.test and len(options.test) > 1:
+        pairs = list(lines(*two_files("--test", options.test)))
+        how: Any = {"lowercase": getattr(translator.source, "lowercase", True), "draws": DRAWS}
+        texts(translator, " and ".join(options.test), pairs, options, **how)
+    elif languages and test != "phrasebook":
+        texts(translator, test, directed(multi30k(test), *languages), options)
     elif not languages and test == "phrasebook":
         known_combinations(translator, options)
     else:
+        fix = "leave it out, or take another model"
         kind = "one of Multi30k's sets" if languages else "phrasebook, for a model of it"
-        raise invalid("--test", kind, test, "leave it out, or take another model")
+        raise invalid("--test", f"{kind}, or two files", test, fix)
 
 
 def known_combinations(translator: Translator, options: Any) -> None:
@@ -67,18 +83,23 @@ def known_combinations(translator: Translator, options: Any) -> None:
     print(f"last layer's strongest source word is an aligned one: {agreement}")
 
 
-def captions(translator: Translator, test: str, languages: tuple[str, str], options: Any) -> None:
-    """BLEU and chrF on one of Multi30k's splits, beside what was published for these weights."""
-    pairs = directed(multi30k(test), *languages)[: options.sentences]
+def texts(
+    translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Any, **how: Any
+) -> None:
+    """BLEU and chrF on pairs of sentences, beside what was published for these weights."""
+    pairs = pairs[: options.sentences]
+    if not pairs:
+        raise invalid("--test", "sentences", "none", "check the files")
     published = translator.about.get("scores", {}).get(test, {})
     for size in [options.beam] if options.beam else [1, 5]:
         penalty = options.length_penalty
         source, target = zip(*pairs, strict=True)
         settings: Any = {"beam_size": size, "length_penalty": penalty if size > 1 else None}
         written = translator.translate(source, **settings, progress=True)
-        score = bleu(written, target)
+        score, letters = bleu(written, target, **how), chrf(written, target, **how)
         name = "greedy" if size == 1 else f"beam {size}"
         same = name in published and penalty is None and not options.sentences
         known = f", published {published[name]:.2f}" if same else ""
-        print(f"{name:7} BLEU {score}{known}; chrF {chrf(written, target)}")
+        both = [f"{x} ± {x.interval:.2f}" if how else str(x) for x in (score, letters)]
+        print(f"{name:7} BLEU {both[0]}{known}; chrF {both[1]}")
     print(f"{test}, {len(pairs):,} sentences; {score.signature}")

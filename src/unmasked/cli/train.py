@@ -11,24 +11,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ..config import TransformerConfig
 from ..errors import check_whole, invalid
-from ..evaluation import mean_cross_entropy
-from ..machine import machine
-from ..storage.checkpoint import checkpoints
-from ..storage.model import CONFIG
-from ..text.sources import Data, load_data
-from ..training.history import History
-from ..training.processes import Processes, processes
-from ..training.recipe import Recipe
-from ..training.trainer import train
-from ..transformer import Transformer
-from ..translator import Translator
+from ..training.run import SIZES, TABLES, run, sized
 from .options import add_device, chosen_device, command, folder, program
 
-EXAMPLE = """python -m unmasked train --preset phrasebook --out runs/phrasebook
+EXAMPLE = """python -m unmasked train --train train.de train.en --out runs/mine
+  python -m unmasked train --preset phrasebook --out runs/phrasebook
   python -m unmasked train --preset phrasebook --out runs/phrasebook --resume
   python -m unmasked train --config my.toml --out runs/my --set training.seed=1
   torchrun --nproc-per-node 2 -m unmasked train --config my.toml --out runs/two
@@ -44,8 +32,7 @@ my.toml:
   d_ff = 256
   [training]
   steps = 1200"""
-RECIPE = ("data", "model", "training")  # a recipe's tables
-KEPT = "checkpoints"
+NAMED = ("data.train", "data.valid", "training.steps", "training.patience")  # options of their own
 PRESETS = resources.files("unmasked") / "recipes"
 
 
@@ -54,27 +41,26 @@ def main(words: Sequence[str]) -> None:
     options = arguments(parser, words)
     device = chosen_device(options.device)
     recipe = tables(options)
-    settings = build(Recipe, "training", recipe["training"])
-    data = load_data(**recipe["data"])
-    torch.manual_seed(settings.seed)
-    model = made_for(data, recipe["model"])
-    translator = Translator(model, data.source, data.target, about(recipe, words, device))
-    where = begin(options.out, options.resume)
-    with processes(device) as group:
-        if group.first:
-            size = f"{model.count_parameters():,} parameters, {len(data.training):,} pairs"
-            many = f"{group.count} process{'es' * (group.count > 1)}"
-            print(f"{size}, {many} on {group.device}{where}", flush=True)
-        history = run(translator, data, settings, options, group)
-        if group.first:
-            history.write(options.out / "history.csv")
-            translator.save(options.out)
-            print(history.table(last=5))
-            print(f'the model is in {options.out}: {program()} info "{options.out}"')
+    line = shlex.join(["python", "-m", "unmasked", "train", *words])
+    line = line.encode(errors="replace").decode()  # a path need not be UTF-8
+    if run(
+        recipe, options.out, device, line, resume=options.resume, every=options.every,
+        checkpoint_every=options.checkpoint_every, progress=not options.quiet,
+        tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
+    ):  # fmt: skip
+        print(f'the model is in {options.out}: {program()} info "{options.out}"')
 
 
 def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     presets = sorted(path.name.removesuffix(".toml") for path in PRESETS.iterdir())
+    parser.add_argument("--train", nargs=2, metavar=("SOURCE", "TARGET"),
+                        help="two files of yours, a sentence a line, or .gz")  # fmt: skip
+    parser.add_argument("--valid", nargs=2, metavar=("SOURCE", "TARGET"),
+                        help="two more, for validation (the last hundredth)")  # fmt: skip
+    parser.add_argument("--size", choices=SIZES, help="of a model for them (tiny)")
+    parser.add_argument("--steps", type=int, metavar="N", help="updates at most")
+    parser.add_argument("--patience", type=int, metavar="N",
+                        help="end after N validations without a better one (5)")  # fmt: skip
     parser.add_argument("--preset", choices=presets, metavar="NAME",
                         help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
     parser.add_argument("--config", type=Path, metavar="FILE",
@@ -86,63 +72,24 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
                         metavar="TABLE.KEY=VALUE",
                         help='as in training.seed=1; "none" is no value')  # fmt: skip
     add_device(parser)
-    parser.add_argument("--every", type=int, default=50, metavar="STEPS",
-                        help="note the loss (50)")  # fmt: skip
-    parser.add_argument("--checkpoint-every", type=int, default=500, metavar="STEPS",
-                        help="keep what --resume needs (500)")  # fmt: skip
+    parser.add_argument("--every", type=int, metavar="STEPS",
+                        help="note the loss, validate (50; of --train: 20 times)")  # fmt: skip
+    parser.add_argument("--checkpoint-every", type=int, metavar="STEPS",
+                        help="keep what --resume needs (500; of --train: as --every)")  # fmt: skip
     parser.add_argument("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     options = parser.parse_args(words)
-    if options.preset is None and options.config is None:
-        parser.error(f"give --preset ({', '.join(presets)}) or --config FILE")
-    check_whole("--every", options.every)
-    check_whole("--checkpoint-every", options.checkpoint_every)
+    if options.train is options.preset is options.config is None:
+        parser.error(f"give --preset ({', '.join(presets)}) or --config FILE or --train …")
+    if options.train and options.preset:
+        parser.error("give --train or --preset, not both")
+    for name in ("every", "checkpoint_every"):
+        if getattr(options, name) is not None:
+            check_whole(f"--{name.replace('_', '-')}", getattr(options, name))
+    named = [(*name.split("."), vars(options)[name.partition(".")[2]]) for name in NAMED]
+    named.append(("data", "name", "files" if options.train else None))
+    options.set = [each for each in named if each[2] is not None] + options.set
     return options
-
-
-def made_for(data: Data, sizes: dict[str, Any]) -> Transformer:
-    """A new model with the data's vocabularies; too large a one is refused in a sentence."""
-    vocabularies = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
-    config = build(TransformerConfig, "model", {**vocabularies, **sizes})
-    try:
-        return Transformer(config)
-    except (RuntimeError, TypeError, MemoryError) as error:
-        reason, fix = str(error).partition("\n")[0] or type(error).__name__, "make it smaller"
-        raise invalid("[model]", "sizes that memory has room for", reason, fix) from None
-
-
-def run(
-    translator: Translator, data: Data, settings: Recipe, options: Any, group: Processes
-) -> History:
-    """The training, with the loss on the validation sentences where there are some."""
-    watch = None
-    if data.validation:
-        held_out = translator.corpus(data.validation)
-        watch = lambda _, seen: {"validation": mean_cross_entropy(seen, held_out)}  # noqa: E731
-    return train(
-        translator.model, translator.corpus(data.training), settings,
-        watch=watch,
-        folder=options.out / KEPT, resume=options.resume, device=group.device,
-        every=options.every, checkpoint_every=options.checkpoint_every,
-        progress=not options.quiet,
-        tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
-    )  # fmt: skip
-
-
-def begin(out: Path, resume: bool) -> str:
-    """Makes the folder, refuses to overwrite what is in it, and says where training begins."""
-    kept = checkpoints(out / KEPT)
-    if (kept and not resume) or ((out / CONFIG).exists() and not kept):
-        fix = "--resume goes on; else choose another folder" if kept else "choose another folder"
-        raise invalid("--out", "a folder without a training in it", out, fix)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fix = "choose another"
-        raise invalid("--out", "a folder", f"{out} ({error.strerror})", fix) from None
-    if resume:
-        return f", from {kept[-1].name}" if kept else ", with nothing to resume"
-    return ""
 
 
 # --- The recipe -------------------------------------------------------------------------------
@@ -150,7 +97,7 @@ def begin(out: Path, resume: bool) -> str:
 
 def tables(options: Any) -> dict[str, dict[str, Any]]:
     """The preset's, then the file's, then what --set says."""
-    recipe: dict[str, dict[str, Any]] = {table: {} for table in RECIPE}
+    recipe: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     preset = PRESETS / f"{options.preset}.toml" if options.preset else None
     for path in (preset, options.config):
         for table, values in (read_toml(path) if path else {}).items():
@@ -158,8 +105,9 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
     for table, key, value in options.set:
         recipe[table][key] = value
     if "name" not in recipe["data"]:
-        raise invalid("[data]", "a name, such as phrasebook", "none", "add name = … to [data]")
-    return recipe
+        fix = "add name = … to [data], or give --train"
+        raise invalid("[data]", "a name, such as phrasebook", "none", fix)
+    return sized(recipe, getattr(options, "size", None))
 
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
@@ -174,8 +122,8 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers without end
         raise invalid(str(path), "TOML", error, "mend what is there") from None
     for name, table in recipe.items():
-        if name not in RECIPE or not isinstance(table, dict):
-            expected = f"tables among [{'], ['.join(RECIPE)}]"
+        if name not in TABLES or not isinstance(table, dict):
+            expected = f"tables among [{'], ['.join(TABLES)}]"
             got = f"[{name}]" if isinstance(table, dict) else f"{name} = {table!r}"
             raise invalid(str(path), expected, got, "put it under one of these")
     return recipe
@@ -185,28 +133,10 @@ def assignment(text: str) -> tuple[str, str, Any]:
     """`training.steps=500` → table, key, and the value read as TOML (else as plain text)."""
     where, equals, value = text.partition("=")
     table, _, key = where.strip().partition(".")
-    if not equals or table not in RECIPE or not key:
-        tables = ", ".join(RECIPE)
+    if not equals or table not in TABLES or not key:
+        tables = ", ".join(TABLES)
         raise argparse.ArgumentTypeError(f"{text!r} is not like training.steps=500 ({tables})")
     try:
         return table, key, tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
         return table, key, value
-
-
-def build(kind: Any, table: str, values: dict[str, Any]) -> Any:
-    """A dataclass from a table; as TOML has no None, "none" stands for it."""
-    if unknown := set(values) - set(kind.__dataclass_fields__):
-        known = ", ".join(kind.__dataclass_fields__)
-        raise invalid(f"[{table}]", f"keys of {kind.__name__}", min(unknown), f"there are: {known}")
-    return kind(**{key: None if value == "none" else value for key, value in values.items()})
-
-
-def about(recipe: dict[str, Any], words: Sequence[str], device: torch.device) -> dict[str, Any]:
-    """What the weights came from, kept beside them."""
-    command = shlex.join(["python", "-m", "unmasked", "train", *words])
-    return {
-        "recipe": recipe,
-        "command": command.encode(errors="replace").decode(),  # a path need not be UTF-8
-        "machine": machine(device),
-    }

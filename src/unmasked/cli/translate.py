@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ..errors import check_seed, check_whole, invalid, written_out
 from ..search import generator_of
+from ..text.corpus import lines_of
 from ..translator import Translator, load
 from .options import MODEL, PENALTY, add_device, chosen_device, command
 
 AT_ONCE = 1024  # hypotheses, after which what is done is printed
 CHANCE = ("temperature", "top_k", "top_p", "seed")
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
+  python -m unmasked translate --model runs/mine --input new.de --output new.en
   python -m unmasked translate --model runs/phrasebook --beam 4 < german.txt
   python -m unmasked translate --model de-en --sample 5 --top-p 0.9 < german.txt"""
 
@@ -25,6 +29,8 @@ def main(words: Sequence[str]) -> None:
         "sentences", nargs="*", help="in quotes; none: one a line on standard input"
     )
     parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
+    parser.add_argument("--input", metavar="FILE", help="one a line; .gz is unpacked (-: standard)")
+    parser.add_argument("--output", metavar="FILE", help="where to; .gz is packed (-: standard)")
     parser.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
     parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     parser.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
@@ -44,18 +50,21 @@ def main(words: Sequence[str]) -> None:
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
-    sentences = [typed(word) for word in options.sentences] or lines()
+    sentences = [typed(word) for word in options.sentences] or lines(options.input)
     for number, sentence in enumerate(sentences):
         translator.numbered(number, sentence)  # all of them, before the work
     at_once = max(1, AT_ONCE // (options.beam * (options.sample or 1)))
-    for start in range(0, len(sentences), at_once):
-        for text in texts(translator, sentences[start : start + at_once], options):
-            print(written_out(text), flush=True)
+    with opened(options.output) as file:
+        for start in range(0, len(sentences), at_once):
+            for text in texts(translator, sentences[start : start + at_once], options):
+                print(text if file else written_out(text), file=file, flush=not file)
 
 
 def check_options(options: Any) -> None:
     """Refuses what would have no effect."""
     check_whole("--beam", options.beam)
+    if options.input and options.sentences:
+        raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
     chance_options = [name for name in CHANCE if getattr(options, name) is not None]
     if chance_options and options.sample is None:
         name = f"--{chance_options[0].replace('_', '-')}"
@@ -85,8 +94,18 @@ def typed(word: str) -> str:
     return os.fsencode(word).decode(errors="surrogateescape")
 
 
-def lines() -> list[str]:
-    """Of standard input; an empty one counts."""
+def opened(path: str | None) -> Any:
+    """A file to write to, or nothing for standard output."""
+    if path in (None, "-"):
+        return nullcontext()
+    write: Any = gzip.open if path.endswith(".gz") else open
+    return write(path, "wt", encoding="utf-8")
+
+
+def lines(path: str | None) -> list[str]:
+    """Of a file, or of standard input; an empty one counts."""
+    if path not in (None, "-"):
+        return list(lines_of(path))
     if sys.stdin.isatty():
         print("one sentence a line; Ctrl-D ends", file=sys.stderr)
     try:

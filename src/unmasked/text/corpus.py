@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -183,11 +185,25 @@ class StreamedCorpus(Corpus):
 
 def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
     """The lines of two files, side by side."""
-    options: Any = {"encoding": "utf-8", "newline": "\n"}  # a lone \r ends no line
-    with Path(source).open(**options) as one, Path(target).open(**options) as other:
-        for number, (a, b) in enumerate(zip_longest(one, other), 1):
-            if a is None or b is None:
-                ended = source if a is None else target
-                fix = "each line needs its translation in the other file"
-                raise invalid(str(ended), f"a line {number}", "its end", fix)
-            yield a.rstrip("\r\n"), b.rstrip("\r\n")
+    for number, (a, b) in enumerate(zip_longest(lines_of(source), lines_of(target)), 1):
+        if a is None or b is None:
+            ended = source if a is None else target
+            fix = "each line needs its translation in the other file"
+            raise invalid(str(ended), f"a line {number}", "its end", fix)
+        yield a, b
+
+
+def lines_of(path: Path | str) -> Iterator[str]:
+    """The lines of a text in UTF-8; of a name in .gz, unpacked. A lone \\r ends no line."""
+    number = 0
+    try:
+        with gzip.open(path) if str(path).endswith(".gz") else Path(path).open("rb") as file:
+            for number, line in enumerate(file, 1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        got = f"the byte 0x{error.object[error.start]:02x} at its place {error.start + 1}"
+        fix = "save it as UTF-8; of Latin-1, iconv -f latin1 -t utf-8 makes it"
+        raise invalid(f"{path}, line {number}", "text in UTF-8", got, fix) from None
+    except (OSError, EOFError, zlib.error) as error:
+        got = getattr(error, "strerror", None) or str(error)
+        raise invalid(str(path), "a file that can be read", got, "check the path") from None

@@ -40,6 +40,7 @@ class Recipe:
     average: float | None = None  # keep an exponential average of the weights, with this decay
     packed: bool = False  # leave padding out of the position-wise layers
     precision: Literal["float32", "bfloat16"] = "float32"
+    patience: int | None = None  # end after so many notes without a better `validation`
     compile: bool = False
     seed: int = 0
 
@@ -48,6 +49,8 @@ class Recipe:
             check_whole(name, getattr(self, name), 1, 10**9)
         check_whole("accumulate", self.accumulate, 1, 10**5)
         check_seed(self.seed)
+        if self.patience is not None:
+            check_whole("patience", self.patience)
         check_choice("schedule", self.schedule, ("trapezoid", "paper"))
         check_choice("optimizer", self.optimizer, ("adamw", "adam"))
         check_choice("precision", self.precision, ("float32", "bfloat16"))

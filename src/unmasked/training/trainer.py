@@ -36,6 +36,7 @@ from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
 ROW = {"step", "loss", "norm", "rate", "seconds"}  # what the training itself notes
 Watch = Callable[[int, Transformer], Mapping[str, float] | None]
+Report = Callable[[History], None]
 
 
 def train(
@@ -44,6 +45,7 @@ def train(
     recipe: Recipe,
     *,
     watch: Watch | None = None,
+    report: Report | None = None,
     every: int = 50,
     folder: Path | str | None = None,
     checkpoint_every: int = 500,
@@ -61,6 +63,7 @@ def train(
         watch: what `watch(step, model)` returns is noted beside loss and rate, before the first
             step and after `every` so many. It sees the average of the weights, where the recipe
             keeps one; that is also what the model holds at the end.
+        report: `report(history)` is called after each note.
         folder: for checkpoints, each `checkpoint_every` steps: the training may be killed at any
             moment.
         resume: continues from the folder's last checkpoint and ends with the same weights, to the
@@ -74,6 +77,9 @@ def train(
     check_type("recipe", recipe, Recipe)
     check_whole("every", every, 1)
     check_whole("checkpoint_every", checkpoint_every, 1)
+    if recipe.patience is not None and watch is None:
+        fix = "give a watch that measures it, or leave patience out"
+        raise invalid("patience", "a validation loss", "none", fix)
     gpus = list(range(torch.cuda.device_count()))
     with (
         processes(device) as group,
@@ -87,17 +93,23 @@ def train(
         silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
         bar = tqdm(total=recipe.steps, initial=trainer.step, desc="training", unit="step", **silent)
         with bar, writer or nullcontext(), evaluating_after(model):
-            if trainer.step == 0:
-                trainer.note(watch, writer)
-            for step in range(trainer.step + 1, recipe.steps + 1):
+            if trainer.step == 0 and not trainer.history.rows:
+                trainer.note(watch, writer, report)
+                if report is not None and folder is not None:  # its models need one to go on
+                    trainer.save(Path(folder))
+            ended = trainer.ended()
+            for step in range(trainer.step + 1, 0 if ended else recipe.steps + 1):
                 trainer.advance()
                 if step % every == 0 or step == recipe.steps:
-                    noted = trainer.note(watch, writer)
+                    noted = trainer.note(watch, writer, report)
+                    ended = step == recipe.steps or trainer.ended()
                     figures = {"loss": f"{noted['loss']:.3f}", "rate": f"{noted['rate']:.1e}"}
                     bar.set_postfix(figures, refresh=False)
-                if folder is not None and (step % checkpoint_every == 0 or step == recipe.steps):
+                if folder is not None and (step % checkpoint_every == 0 or ended):
                     trainer.save(Path(folder))
                 bar.update()
+                if ended:
+                    break
             trainer.finish()
     return trainer.history
 
@@ -176,7 +188,7 @@ class Trainer:
 
     # --- A note: what was measured --------------------------------------------------------------
 
-    def note(self, watch: Watch | None, writer: Any) -> Row:
+    def note(self, watch: Watch | None, writer: Any, report: Report | None = None) -> Row:
         """A row of the history: the mean of what was measured since the last one."""
         row: Row = {}
         if taken := self.measured():
@@ -195,10 +207,21 @@ class Trainer:
             row |= {name: float(value) for name, value in watched.items()}
         if row:
             self.history.add(self.step, row)
+        if report is not None and self.group.first:
+            report(self.history)
         if writer:
             for name, value in row.items():
                 writer.add_scalar(name, value, self.step)
         return row
+
+    def ended(self) -> bool:
+        """Whether the validation loss has not fallen for as long as the recipe has patience."""
+        if self.recipe.patience is None:
+            return False
+        losses = [row["validation"] for row in self.history.rows if "validation" in row]
+        late = len(losses) - 1 - losses.index(min(losses)) if losses else 0
+        over = self.group.first and late >= self.recipe.patience  # the others measure nothing
+        return bool(self.group.total(torch.tensor(float(over), device=self.group.device)))
 
     def measured(self) -> list[list[float]]:
         """Loss and norm of each update since the last note; an error if one is not finite."""

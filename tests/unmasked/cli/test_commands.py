@@ -22,6 +22,7 @@ from unmasked.cli import COMMANDS, info, main, options, train, translate
 from unmasked.storage.model import CONFIG, weights_file
 from unmasked.text.sources import phrasebook_test
 from unmasked.tokens import Words
+from unmasked.training import run as running
 from unmasked.training.recipe import Recipe
 from unmasked.translator import Translator
 
@@ -121,9 +122,9 @@ def test_every_preset_is_a_whole_recipe():
     for path in train.PRESETS.iterdir():
         name = path.name.removesuffix(".toml")
         recipe = train.tables(SimpleNamespace(preset=name, config=None, set=[]))
-        train.build(Recipe, "training", recipe["training"])
+        running.build(Recipe, "training", recipe["training"])
         sizes = {"source_vocab": 9, "target_vocab": 9}
-        train.build(TransformerConfig, "model", recipe["model"] | sizes)
+        running.build(TransformerConfig, "model", recipe["model"] | sizes)
 
 
 # --- train ------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ def test_settings_come_from_the_preset_then_the_file_then_the_command_line(tmp_p
     assigned = [train.assignment("training.seed=2")]
     recipe = train.tables(SimpleNamespace(preset="phrasebook", config=path, set=assigned))
     assert (recipe["model"]["d_ff"], recipe["model"]["d_model"]) == (32, 64)
-    settings = train.build(Recipe, "training", recipe["training"])
+    settings = running.build(Recipe, "training", recipe["training"])
     assert (settings.rate, settings.schedule, settings.steps) == (None, "paper", 1200)
     assert settings.seed == 2
     for text, value in (("1e-3", 1e-3), ("pre", "pre"), ('"a=b"', "a=b"), ("true", True)):
@@ -194,7 +195,7 @@ def test_options_reach_the_training(command, tmp_path, monkeypatch):
         given.update(options)
         raise FloatingPointError("the loss is nan")
 
-    monkeypatch.setattr(train, "train", stop)
+    monkeypatch.setattr(running, "train", stop)
     out = tmp_path / "new"
     line = f"train --config tiny.toml --out {out} --device cpu"
     found = command(f"{line} --tensorboard --every 7 --checkpoint-every 8 --resume")
@@ -311,11 +312,13 @@ def test_an_evaluation_counts_what_is_right_and_says_what_it_left_out(command, m
     english = {pair.german: pair.english for pair in phrasebook_test(60)}
     perfect = recorded(given, lambda sentences: [english[sentence] for sentence in sentences])
     monkeypatch.setattr(Translator, "translate", perfect)
-    found = command("evaluate --model perfect --sentences 20 --beam 4 --length-penalty 5")
+    found = command(
+        "evaluate --model perfect --test phrasebook --sentences 20 --beam 4 --length-penalty 5"
+    )
     assert "left out" not in found.out
     assert "  all            20 of 20, 100.0%\n" in found.out
     assert given == [{"beam_size": 4, "length_penalty": 5.0, "progress": True}]
-    found = command("evaluate --model perfect --sentences 60")
+    found = command("evaluate --model perfect --test phrasebook --sentences 60")
     left, whole = re.search(r"left out, .*: (\d+)\n(?s:.*)  all +\d+ of (\d+),", found.out).groups()
     assert int(left) + int(whole) == 60
 
@@ -386,12 +389,15 @@ def test_a_file_that_is_no_recipe_is_refused(command, tmp_path, text, message):
         ("translate --beam 2 --seed 1 {word}", "--seed: expected --sample"),
         ("translate --length-penalty 1 {word}", "--length-penalty: expected --beam"),
         ("evaluate --sentences 0", "--sentences: expected a whole number of at"),
-        ("evaluate --model few --sentences 5", "--sentences: expected .* knows, got none"),
+        (
+            "evaluate --model few --test phrasebook --sentences 5",
+            "--sentences: expected .* knows, got none",
+        ),
         ("info run/checkpoints", NO_FOLDER.format("run/checkpoints")),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(command, monkeypatch, words, line, message):
-    monkeypatch.setattr(train, "train", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr(running, "train", lambda *_, **__: pytest.fail("it began"))
     knowing([("eins", "one")], "few")
     name, _, given = line.format(word=words[0]).partition(" ")
     usual = {"train": f"--config tiny.toml --out new {QUIETLY}", "info": ""}

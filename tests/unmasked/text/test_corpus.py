@@ -188,7 +188,7 @@ test_what_is_refused = refusals(
     (lambda: Corpus([[3]], []), "corpus: expected as many sources as targets, got 1 and 0"),
     (lambda: streamed(buffer=0), "buffer: expected a whole number of at least 1, got 0"),
     (lambda: next(streamed([]).stream(60, 0)), "read: expected at least one pair.*, got none"),
-    (lambda: load_data("bible"), "data.name: expected 'phrasebook' or 'multi30k', got 'bible'"),
+    (lambda: load_data("bible"), "data.name: expected .* or 'multi30k' or 'files', got 'bible'"),
     (lambda: load_data("phrasebook", count=5, size=3),
          r"\[data\] of phrasebook: expected 'count' or 'seed', got 'size'"),
     (lambda: load_data("multi30k", source="en"), "source and target: .*, got en and en"),
