@@ -15,6 +15,7 @@ from unmasked_book.exercises import (
     decoder,
     decoding,
     encoder,
+    family,
     feed_forward,
     inside,
     masks,
@@ -41,6 +42,7 @@ CHAPTERS = {
     "better": better,
     "inside": inside,
     "speed": speed,
+    "family": family,
     "claims": claims,
     "testing": testing,
 }

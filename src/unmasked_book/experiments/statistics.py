@@ -104,7 +104,6 @@ class Compared(NamedTuple):
     first: list[float]
     second: list[float]
     percent: bool
-    verdict: str
 
     def times_clear(self) -> float:
         """The mean difference, in halves of its 99.9% interval: beyond 1 it is clear."""
@@ -124,7 +123,7 @@ def deciding(record: Mapping[str, Any]) -> Iterator[Compared]:
                 for at in pair
             )
             percent = part["unit"] == "points"
-            yield Compared(part["what"], case, first, second, percent, part["verdict"])
+            yield Compared(part["what"], case, first, second, percent)
 
 
 # --- Drawn ------------------------------------------------------------------------------------
@@ -201,7 +200,8 @@ def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Pictu
     """A row of dots for each name, with what is said of it at the right.
 
     A dot is a mean difference in halves of its own 99.9% interval, so that units do not matter:
-    within the grey band it is not clear. Where a row has one dot, a bar is that interval.
+    within the grey band it is not clear. Where a row has one dot, a bar is that interval; several
+    stand a little below each other, so that none hides another.
     """
     words, size = [], 9.5 if len(rows) < 20 else 8
     with rc_context({**STYLE, "font.size": size}):
@@ -210,9 +210,11 @@ def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Pictu
             found = [each.times_clear() for each in compared]
             if len(found) == 1 and any(found):
                 axis.plot([found[0] - 1, found[0] + 1], [place] * 2, color=GREY, lw=1.2)
-            for x in found:
+            spread = 0.18 * (len(found) > 1)
+            places = np.linspace(place - spread, place + spread, len(found))
+            for x, y in zip(found, places, strict=True):
                 inside = COLOURS[0] if abs(x) > 1 else "white"
-                axis.plot(x, place, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
+                axis.plot(x, y, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
             axis.text(1.04, place, remark, transform=axis.get_yaxis_transform(), va="center")
             words.append(f"{name}: {', '.join(f'{x:.2g}' for x in found)}, {remark}")
         axis.axvspan(-1, 1, color=GREY, alpha=0.15, lw=0)
