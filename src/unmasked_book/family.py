@@ -1,7 +1,8 @@
 """Models you have heard of, each as what it changes in `unmasked/plain.py` or in the one before.
 
-With the same weights, each computes what the class of Hugging Face's `transformers` computes
-(`benchmarks/family.py`). Padding is token 0 here, whichever token it is in a checkpoint.
+In evaluation, with the same weights and position ids, each computes what the class of Hugging
+Face's `transformers` computes (`benchmarks/family.py`). Padding is token 0 here, whichever token
+it is in a checkpoint.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import inspect
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from difflib import ndiff
 from typing import Any
@@ -64,7 +66,7 @@ class GPT(Transformer):
 
 
 class OPT(GPT):
-    skipped, length = 2, 2048  # rows of the table that no token reads, and all others
+    skipped, length = 2, 2048  # rows of the table that no real token reads, and all others
 
     def __init__(self, vocab: int, d_model: int, *sizes: Any) -> None:
         super().__init__(vocab, d_model, *sizes)
@@ -116,9 +118,10 @@ class BERT(OPT):
         return padding_mask(target)
 
     def embed(self, embedding: nn.Embedding, tokens: Tensor) -> Tensor:
-        ends = (tokens == 2).long()  # what follows the first belongs to the second text
         x = embedding(tokens) + self.positions(torch.arange(tokens.shape[1]).to(tokens))
-        return self.dropout(self.embedding_norm(x + self.texts((ends.cumsum(1) > ends).long())))
+        ends = (tokens == 2).long()
+        ends_before = ends.cumsum(1) - ends
+        return self.dropout(self.embedding_norm(x + self.texts(ends_before.clamp(max=1))))
 
 
 class PostNormDecoderLayer(DecoderLayer):
@@ -198,7 +201,7 @@ class SwiGLU(FeedForward):
 
 
 def turned(x: Tensor) -> Tensor:
-    """RoPE: in each head [B, H, T, K] column i and column i + K/2 turn together, by position."""
+    """RoPE: of [B, H, T, K], columns i and i + K/2 turn together, by position."""
     rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = (torch.arange(x.shape[-2])[:, None] * rates).to(x)
     (a, b), sin, cos = x.chunk(2, dim=-1), angles.sin(), angles.cos()
@@ -253,10 +256,13 @@ class Diff:
         return self.text
 
 
-def changes(*classes: type) -> Diff:
+def changes(*things: Any) -> Diff:
     """What classes change in those that they are made of: lines that go, and lines that come."""
     lines = []
-    for child in classes:
+    for child in things:
+        if inspect.isfunction(child):  # all of it is new
+            lines += [*(f"+ {line}" for line in inspect.getsource(child).splitlines()), ""]
+            continue
         theirs: dict[str, list[str]] = {}
         for each in reversed(child.__mro__[1:]):
             theirs |= parts(each) if each.__module__.startswith("unmasked") else {}
@@ -278,7 +284,8 @@ def parts(thing: type) -> dict[str, list[str]]:
             for argument in (every for every in ast.walk(each) if isinstance(every, ast.arg)):
                 argument.annotation = None
             body = filter(None, lines[each.body[0].lineno - each.lineno :])
-            found[each.name] = [f"    def {each.name}({ast.unparse(each.args)}):", *body]
+            head = f"    def {each.name}({ast.unparse(each.args)}):"
+            found[each.name] = [*textwrap.wrap(head, 84, subsequent_indent=" " * 8), *body]
         elif isinstance(each, ast.Assign | ast.AnnAssign):
             found[lines[0].split()[0].rstrip(":")] = [re.sub(r": .* =", " =", lines[0])]
     return found
