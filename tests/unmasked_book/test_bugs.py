@@ -301,3 +301,12 @@ def test_bug_18_a_sentence_has_the_same_positions_in_every_row():
         assert (placed[:, 1:] - placed[:, :-1]).abs().amax(-1).min() > 0.1
 
     told_apart(check, SinusoidalPositions(16), lambda x: x + table[: x.size(0)], lambda x: x)
+
+
+def test_bug_19_the_logits_of_a_fresh_model_are_small():
+    def check(std):
+        config = small_config(d_model=64, tie_embeddings="output", embedding_std=std)
+        logits = Transformer(config)(ragged([5, 3]), ragged([6, 4]))
+        assert 0.5 < logits.std() < 2
+
+    told_apart(check, 64**-0.5, 1.0)
