@@ -25,7 +25,8 @@ class Figure:
 
     def _repr_html_(self) -> str:
         said = escape(self.words, quote=True)
-        hidden = self.svg.replace("<svg ", '<svg aria-hidden="true" ', 1)  # its words are said once
+        once = self.svg.replace("<svg ", '<svg aria-hidden="true" ', 1)  # its words are said once
+        hidden = self.svg if "<a " in self.svg else once  # but links are reached
         return (
             f'<div class="unmasked-drawing" tabindex="0" role="group" aria-label="{said}">'
             f"<style>{STYLE}</style>{hidden}</div>"
