@@ -57,6 +57,9 @@ def add_landmarks(page: BeautifulSoup) -> None:
         chapter["aria-label"] = (
             f"Pages below {chapter.parent.find_previous_sibling('a').text.strip()}"
         )
+    for cell in page.select("th"):
+        if not cell.get_text(strip=True):
+            cell.name = "td"  # a corner without words heads nothing
     for logo in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
         logo.attrs.update({"role": "navigation", "aria-label": "Home"})
     for entry in page.select("div.citation-list, div.citation"):
