@@ -91,5 +91,5 @@ def test_all_heads_can_be_picked_from_also_on_a_phone(view: Locator):
 
 def test_the_diagram_leads_to_the_chapters_of_this_very_site(visit: Visit):
     page = visit.open("book/07_transformer")
-    page.locator(".unmasked-diagram a", has_text="feed-forward").first.click()
+    page.locator(".architecture a", has_text="feed-forward").first.click()
     page.wait_for_url(f"{visit.site}/book/04_feed_forward.html")
