@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple
 
 LEFT, RIGHT = "text-align: left", "text-align: right"
 SHORT = 36  # letters of a row's name that stay on one line
@@ -76,16 +75,3 @@ def row_look(name: str) -> str:
 def style(look: str) -> str:
     """Numbers end at the right, as the whole table says."""
     return "" if look == RIGHT else f' style="{look}"'
-
-
-class Listing(NamedTuple):
-    """Lines of text, without a title: a table where Markdown is shown, and lines elsewhere."""
-
-    lines: list[list[str]]  # the first is the heading
-
-    def _repr_markdown_(self) -> str:
-        heading, *rest = (f"| {' | '.join(line)} |" for line in self.lines)
-        return "\n".join([heading, "|" + "---|" * len(self.lines[0]), *rest])
-
-    def __repr__(self) -> str:
-        return "\n".join("  ".join(line) for line in self.lines)

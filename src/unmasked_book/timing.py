@@ -30,8 +30,6 @@ from unmasked.plots.picture import (
     Picture,
     few_powers,
     in_a_row,
-    look,
-    marked,
     number,
     panels,
     plain_numbers,
@@ -288,12 +286,10 @@ def measured(
     ylabel: str,
     fitted: int = 0,
     height: float = 3.2,
-    colours: Mapping[str, int] | None = None,
-    mark: tuple[float, str] | None = None,
 ) -> Picture:
     """Points, joined; or, through the last `fitted` of them, the power of x that fits them best.
 
-    Both axes are logarithmic. `colours` and `mark` as for `plots.curves`.
+    Both axes are logarithmic.
     """
     words = []
     with rc_context(STYLE):
@@ -309,19 +305,16 @@ def measured(
                 label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
                 scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
                 path = [scale * each**power for each in x[-fitted:]]
-            own = look(colours, name, i)
-            style: dict[str, Any] = {"color": COLOURS[own], "linestyle": DASHES[own], "lw": 1.5}
+            style: dict[str, Any] = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 1.5}
             if fitted:
-                axis.plot(x, values, MARKERS[own], color=COLOURS[own], label=label)
+                axis.plot(x, values, MARKERS[i], color=COLOURS[i], label=label)
                 axis.plot(x[-len(path) :], path, **style)
             else:
-                axis.plot(x, values, marker=MARKERS[own], label=label, **style)
+                axis.plot(x, values, marker=MARKERS[i], label=label, **style)
             words.append(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
                 f"{number(x[-1])}"
             )
-        if mark:
-            words.append(marked(axis, *mark))
         axis.set(xlabel=xlabel, ylabel=ylabel)
         on = finish(figure, axis, machine)
         axis.set_xticks(x, [f"{each:,}" for each in x])

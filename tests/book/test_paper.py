@@ -5,7 +5,6 @@ import inspect
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import layer_config, small_model
@@ -18,6 +17,7 @@ from unmasked.positions import frequencies, sinusoids
 from unmasked.search import EXTRA_LENGTH, beam
 from unmasked.training.recipe import Recipe, optimizer_for
 from unmasked_book import recorded
+from unmasked_book.costs import calls
 
 PAGE = prose("paper")
 
@@ -115,23 +115,12 @@ def test_in_one_layer_every_word_reaches_every_other():
         assert torch.equal(slopes.abs().amax((1, 3)) > 1e-6, expected.bool())
 
 
-class Operations(TorchDispatchMode):
-    """How many PyTorch was asked for, one after the other."""
-
-    count = 0
-
-    def __torch_dispatch__(self, operation, _, args=(), kwargs=None):
-        self.count += 1
-        return operation(*args, **(kwargs or {}))
-
-
 def test_longer_sentences_take_no_more_operations_one_after_the_other():
     model, counts = small_model(), []
     for length in (2, 5, 100):
         tokens = torch.full((1, length), 4)
-        with Operations() as operations, torch.no_grad():
-            model(tokens, tokens)
-        counts.append(operations.count)
+        with torch.no_grad():
+            counts.append(calls(lambda tokens=tokens: model(tokens, tokens)).total())
     assert counts[0] > 50
     assert len({*counts}) == 1
 

@@ -2,7 +2,7 @@
 
 import re
 
-from unmasked_book.tables import Listing, Table
+from unmasked_book.tables import Table
 
 SMALL = Table("A & B", ["one", "a <b>"], {"x & y": ["1", "22"], "z": ["<", "3"]}, note="Here")
 
@@ -18,9 +18,3 @@ def test_a_notebook_gets_a_table_with_headings_and_nothing_unescaped():
     assert re.findall(r"<td[^>]*>(.*?)</td>", html) == ["", "1", "22", "&lt;", "3"]
     assert re.search(r"<caption[^>]*>A &amp; B. Here</caption>", html)
     assert 'aria-label="A &amp; B"' in html
-
-
-def test_a_listing_is_markdown_and_lines():
-    listing = Listing([["a", "b"], ["1", "2"]])
-    assert listing._repr_markdown_() == "| a | b |\n|---|---|\n| 1 | 2 |"
-    assert repr(listing) == "a  b\n1  2"

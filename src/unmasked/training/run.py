@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -156,13 +157,21 @@ class Validation:
     def __init__(
         self, translator: Translator, data: Data, corpus: Corpus, recipe: Recipe, out: Path
     ) -> None:
-        self.made, self.recipe, self.out = translator, recipe, out
+        self.made, self.corpus, self.recipe, self.out = translator, corpus, recipe, out
         self.held_out = translator.corpus(data.validation)
         scored = translator.data["name"] == "files" and find_spec("sacrebleu")
         self.scored = data.validation[:SCORED] if scored else ()
-        self.batches = sum(1 for _ in corpus.epoch(0, recipe.tokens, recipe.seed))
-        self.tokens = sum(len(side) for pair in corpus.pairs for side in pair) / self.batches
         self.spent = 0.0  # seconds on the last validation
+
+    @cached_property
+    def batches(self) -> int:
+        """Of an epoch."""
+        return sum(1 for _ in self.corpus.epoch(0, self.recipe.tokens, self.recipe.seed))
+
+    @cached_property
+    def tokens(self) -> float:
+        """Of a batch, on both sides, without padding."""
+        return sum(len(side) for pair in self.corpus.pairs for side in pair) / self.batches
 
     def watch(self, step: int, model: Transformer) -> Row:
         """The loss of what was held out; after the first step BLEU and chrF, with sacrebleu."""
