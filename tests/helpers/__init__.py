@@ -95,9 +95,3 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         return False
     bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
     return torch.equal(*bits)
-
-
-def camel(part: str) -> str:
-    """encoder_self → encoderSelf: a part's name in the engine."""
-    first, *others = part.split("_")
-    return first + "".join(other.title() for other in others)

@@ -22,18 +22,19 @@ export function limitOf(model, source) {
 }
 
 // One token after the other, each chosen by `choose(logits, time)` or forced by the prefix.
-// Returns { tokens, steps }: for each token the logits it was chosen from and the attention maps.
+// Returns { tokens, steps }: for each token the logits it was chosen from and the step's trace.
 export function* generate(model, memory, choose, { prefix = [], off = {}, limit } = {}) {
   const most = limit ?? limitOf(model, memory.source);
   const tokens = [], steps = [];
   let token = BOS, state = model.start();
   while (tokens.length < most && token !== EOS) {
-    const [{ logits, maps, state: next }] = model.step([token], [state], memory, off);
+    const trace = {};
+    const [{ logits, state: next }] = model.step([token], [state], memory, off, trace);
     logits[PADDING] = -Infinity;
     token = tokens.length < prefix.length ? prefix[tokens.length] : choose(logits, tokens.length);
     state = next;
     tokens.push(token);
-    steps.push({ logits, maps });
+    steps.push({ logits, trace });
     yield tokens;
   }
   return { tokens, steps };
@@ -75,37 +76,51 @@ export function randomNumbers(seed) {
   };
 }
 
-// Keeps the `width` best beginnings. Returns { tokens, score, nodes, best }: the nodes are the
-// search's tree, each a token that was kept or finished with its parent, total and, where it ends, its
-// score; `best` is the winner's number.
+// Keeps the `width` best beginnings of a model's translations.
 export function* beam(model, memory, { width = 5, alpha = 0.6, prefix = [], off = {}, limit } = {}) {
   const most = limit ?? limitOf(model, memory.source);
-  const nodes = [{ id: 0, parent: null, token: BOS, time: 0, total: 0, score: null }];
-  let alive = [{ node: nodes[0], state: model.start() }];
-  let best = null;
-  for (let time = 1; time <= most && alive.length; time += 1) {
-    const answers = model.step(alive.map(({ node }) => node.token), alive.map(({ state }) => state), memory, off);
-    const forced = prefix[time - 1];
-    const candidates = answers.flatMap(({ logits, state }, row) => {
+  const next = (nodes) => {
+    const answers = model.step(nodes.map(({ token }) => token), nodes.map(({ state }) => state), memory, off);
+    return answers.map(({ logits, state }, row) => {
       logits[PADDING] = -Infinity;
-      const parent = alive[row].node, sum = logSumExp(logits);
+      const forced = prefix[nodes[row].time], sum = logSumExp(logits);
       const tokens = forced === undefined ? topTokens(logits, 2 * width) : [forced];
-      return tokens.map((token) => ({ token, parent, state, total: parent.total + logits[token] - sum }));
+      return tokens.map((token) => ({ token, state, value: logits[token] - sum, ends: token === EOS }));
     });
+  };
+  return yield* walk({ token: BOS, state: model.start() }, next, { width, alpha, most });
+}
+
+// The search itself: of the 2 · width best continuations, those that end count among the first
+// `width`, and `width` others are kept; it stops when nothing kept can beat the best that has ended.
+// `next(nodes)` gives for each node its continuations { token, value, ends }, likeliest first.
+// Returns { tokens, score, nodes, best }: the nodes are the tree, each with its parent, time, total,
+// what became of it ("kept", "finished" or "dropped") and, where it ends, its score; `best` is the
+// winner's number.
+export function* walk(root, next, { width, alpha, most }) {
+  const nodes = [{ id: 0, parent: null, time: 0, total: 0, score: null, became: "kept", ...root }];
+  let alive = [...nodes], best = null;
+  for (let time = 1; time <= most && alive.length; time += 1) {
+    const candidates = next(alive).flatMap((found, row) => found.map((one) => {
+      const { id, total } = alive[row];
+      return { ...one, parent: id, time, total: total + one.value, score: null, became: "dropped" };
+    }));
     candidates.sort((a, b) => b.total - a.total);
     alive = [];
-    candidates.slice(0, 2 * width).forEach(({ token, parent, state, total }, rank) => {
-      const ends = token === EOS || time === most;
-      const keep = ends ? rank < width : alive.length < width;
-      if (!keep) return;
-      const score = ends ? total / penalty(time, alpha) : null;
-      const node = { id: nodes.length, parent: parent.id, token, time, total, score };
-      nodes.push(node);
-      if (!ends) alive.push({ node, state });
-      else if (!best || score > best.score) best = node;
+    candidates.slice(0, 2 * width).forEach((node, rank) => {
+      node.id = nodes.push(node) - 1;
+      if (node.ends || time === most) {
+        if (rank >= width) return;
+        node.became = "finished";
+        node.score = node.total / penalty(time, alpha);
+        if (!best || node.score > best.score) best = node;
+      } else if (alive.length < width) {
+        node.became = "kept";
+        alive.push(node);
+      }
     });
     // Nothing that is alive could end better, even if all its other tokens were certain.
-    if (best && alive.length && best.score >= alive[0].node.total / penalty(most, alpha)) break;
+    if (best && alive.length && best.score >= alive[0].total / penalty(most, alpha)) break;
     yield nodes;
   }
   return { tokens: pathTo(best, nodes), score: best.score, nodes, best: best.id };
