@@ -34,7 +34,6 @@ def bundle(*entries: str) -> str:
     ]
     sheets = [path.with_suffix(".css") for path in modules]
     css = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets if sheet.exists())
-    css = re.sub(r"\s*([{};,])\s*|(?<=:)\s+", r"\1", css)
     script = '(function () {\n"use strict";\n' + "\n".join(parts) + "})();\n"
     return script.replace('"@CSS@"', json.dumps(css))
 

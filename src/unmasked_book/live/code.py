@@ -1,7 +1,8 @@
 """Which lines of plain.py compute what a box of the figure shows: found by function and beginning.
 
 `places.json` names for each box "function: how the line begins"; without a beginning, all its
-lines. A beginning that fits no line or several stops the build, and so does a line without a box.
+lines. After a "…" stands what calls them. A beginning that fits no line or several stops the build,
+and so does a line without a box.
 """
 
 from __future__ import annotations
@@ -18,19 +19,23 @@ NOT_FORWARD = {"loss", "renamed", "Transformer.from_pretrained"}  # and what mak
 Line = tuple[int, str]
 
 
-def lines_of_places(source: str | None = None) -> dict[str, list[Line]]:
-    """For each box the numbers and texts of its lines, in their order."""
+def lines_of_places(source: str | None = None) -> dict[str, tuple[list[Line], list[Line]]]:
+    """For each box the numbers and texts of its lines, and of those that call them."""
     functions = lines_of_functions(source or inspect.getsource(plain))
-    found = {
-        place: sorted({line for one in wanted for line in matching(functions, one)})
-        for place, wanted in json.loads(PLACES.read_text(encoding="utf-8")).items()
-    }
-    shown = {line for lines in found.values() for line in lines}
+    found = {}
+    for place, wanted in json.loads(PLACES.read_text(encoding="utf-8")).items():
+        end = wanted.index("…") if "…" in wanted else len(wanted)
+        found[place] = (all_of(functions, wanted[:end]), all_of(functions, wanted[end + 1 :]))
+    shown = {line for both in found.values() for lines in both for line in lines}
     for name in functions.keys() - NOT_FORWARD:
         for number, text in functions[name]:
             if (number, text) not in shown:
                 raise ValueError(f"plain.py, line {number}: no box of the figure shows {text!r}")
     return found
+
+
+def all_of(functions: dict[str, list[Line]], wanted: list[str]) -> list[Line]:
+    return sorted({line for one in wanted for line in matching(functions, one)})
 
 
 def lines_of_functions(source: str) -> dict[str, list[Line]]:

@@ -1,6 +1,6 @@
 """A model's folder → one small file for the page: int8 rows, and the tokenizer as pairs of numbers.
 
-Each row of a matrix is kept as whole numbers from -120 to 120 and what they have to be multiplied
+Each row of a matrix is kept as whole numbers from -127 to 127 and what they have to be multiplied
 with. The file is a safetensors file; its header holds `config.json`.
 """
 
@@ -21,7 +21,7 @@ from unmasked.storage.model import CONFIG, weights_file
 from unmasked.tokens import SPECIAL_PIECES, Subwords
 from unmasked.translator import Translator
 
-LEVELS = 120  # fewer than int8 has: they compress better
+LEVELS = 127
 
 
 def packed(folder: Path) -> bytes:
@@ -38,7 +38,7 @@ def packed(folder: Path) -> bytes:
     if isinstance(translator.source, Subwords):
         letters, pairs = as_pairs(translator.source)
         header["letters"] = letters
-        tensors["merges"] = np.array(pairs, dtype=np.uint16).T.copy()
+        tensors["merges"] = np.array(pairs, dtype=np.uint16)
     # One entry: several would stand in another order each time.
     kept = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
     return compressed(save(tensors, metadata={"unmasked": kept}))
@@ -53,8 +53,8 @@ def compressed(data: bytes) -> bytes:
 def quantised(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Whole numbers of the same shape, and what each row has to be multiplied with: [rows]."""
     rows = matrix.float().flatten(1)
-    scale = (rows.abs().amax(1) / LEVELS).half()
-    whole = (rows / scale.float().clamp(min=1e-30)[:, None]).round().clamp(-LEVELS, LEVELS)
+    scale = rows.abs().amax(1) / LEVELS
+    whole = (rows / scale.clamp(min=1e-30)[:, None]).round().clamp(-LEVELS, LEVELS)
     return whole.to(torch.int8).view(matrix.shape), scale
 
 

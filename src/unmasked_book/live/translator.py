@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import html
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import torch
 
 from unmasked.errors import check_choice
 from unmasked.plots.viewer import View
@@ -25,6 +24,7 @@ WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",
     "en-de": "A caption in English, translated by the book's model as you type.",
 }
+FIRST = {"de-en": [2, 2], "en-de": [2, 1]}  # the layer and head that are open at first
 
 
 def live(model: str | Path = "de-en") -> View:
@@ -53,15 +53,14 @@ def live(model: str | Path = "de-en") -> View:
 
 
 def page(model: str, names: list[str], **where: Any) -> dict[str, Any]:
-    """What the script has to know: models, their sizes and best heads, what a part is worth."""
+    """What the script has to know: models, their sizes and first heads, what a part is worth."""
     sizes = {name: f"{len(model_file(name)) / 1e6:.1f}" for name in names}
-    best = {name: best_head(name) for name in names}
     scores = recorded("ablations")["models"]
     worth = {
         name: {camel(part) or "whole": f"{row['bleu']:.1f}" for part, row in scores[name].items()}
         for name in names
     }
-    known = {"model": model, "names": names, "megabytes": sizes, "best": best, "worth": worth}
+    known = {"model": model, "names": names, "megabytes": sizes, "best": FIRST, "worth": worth}
     return {**known, "at": "", **where}
 
 
@@ -77,13 +76,13 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
     If `drawn`, the figure as it is on paper, too.
     """
     data = page(model, sorted(shipped_models()), at=at, linked=True)
-    megabytes = f"{(len(model_file(model)) + len(script())) / 1e6:.1f}"
+    sent = len(model_file(model)) + len(gzip.compress(script().encode()))  # as servers send scripts
     drawing = figure("architecture-pre")._repr_html_()
     values = {
         "FIGURE": f'<div class="unmasked-static">{drawing}</div>' if drawn else "",
         "WORDS": WORDS[model],
         "DATA": html.escape(json.dumps(data, separators=(",", ":"))),
-        "MB": megabytes,
+        "MB": f"{sent / 1e6:.1f}",
     }
     text = (HERE / "widgets/button.html").read_text(encoding="utf-8")
     for name, value in values.items():
@@ -95,8 +94,10 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
 def script() -> str:
     """All of the translator's code and style, as one classic script."""
     places = lines_of_places()
-    texts = dict(line for lines in places.values() for line in lines)
-    numbers = {place: [number for number, _ in lines] for place, lines in places.items()}
+    texts = dict(line for both in places.values() for lines in both for line in lines)
+    numbers = {
+        place: [[number for number, _ in lines] for lines in both] for place, both in places.items()
+    }
     text = bundle("widgets/page.js")
     for name, known in (("LINES", numbers), ("TEXTS", texts)):
         kept = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
@@ -107,10 +108,3 @@ def script() -> str:
 @cache
 def model_file(name: str) -> bytes:
     return packed(folder_of(name))
-
-
-def best_head(name: str) -> tuple[int, int]:
-    """The layer and head whose cross-attention looks most at the word that is being translated."""
-    aligned = torch.tensor(recorded(f"multi30k-{name}")["atlas"]["cross"]["aligned"])
-    layer, head = divmod(int(aligned.argmax()), aligned.shape[1])
-    return layer, head

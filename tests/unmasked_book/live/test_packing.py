@@ -34,15 +34,15 @@ def test_a_shipped_model_is_small_and_holds_its_weights_and_words(name: str):
     assert table.dtype == torch.int8
     wide = table.float() * tensors["source_embedding.tokens.weight.scale"][:, None]
     original = translator.model.source_embedding.tokens.weight.detach()
-    steps = original.abs().amax(1, keepdim=True) / 120
-    assert ((wide - original).abs() <= 0.501 * steps + 1e-6).all()
+    steps = original.abs().amax(1, keepdim=True) / 127
+    assert ((wide - original).abs() <= steps / 2 + 1e-6).all()
     pieces = ["<pad>", "<bos>", "<eos>", "<unk>", *header["letters"]]
-    for left, right in tensors["merges"].T.tolist():
+    for left, right in tensors["merges"].tolist():
         pieces.append(pieces[left] + pieces[right])
     assert pieces == translator.source.words
 
 
 def test_a_row_of_zeros_stays_zero():
     whole, scale = quantised(torch.tensor([[0.0, 0.0], [1.0, -0.5]]))
-    assert whole.tolist() == [[0, 0], [120, -60]]
-    assert scale.tolist() == pytest.approx([0.0, 1 / 120], rel=1e-3)
+    assert whole.tolist() == [[0, 0], [127, -64]]
+    assert scale.tolist() == pytest.approx([0.0, 1 / 127])

@@ -16,12 +16,12 @@ export class Subwords {
     this.known = new Map(); // a piece of text → its tokens
   }
 
-  // From letters and numbers alone, all left halves and then all right ones: each merge makes the next token.
+  // From letters and pairs of numbers alone: each merge makes the next token.
   static fromPairs(letters, pairs) {
     const words = [...SPECIAL, ...letters], merges = [];
-    for (let i = 0, half = pairs.length / 2; i < half; i += 1) {
-      merges.push([pairs[i], pairs[half + i]]);
-      words.push(words[pairs[i]] + words[pairs[half + i]]);
+    for (let i = 0; i < pairs.length; i += 2) {
+      merges.push([pairs[i], pairs[i + 1]]);
+      words.push(words[pairs[i]] + words[pairs[i + 1]]);
     }
     return new Subwords(words, merges);
   }

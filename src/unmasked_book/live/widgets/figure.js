@@ -1,7 +1,7 @@
 // The figure: two columns of boxes, each a button that shows what is computed there, with its switch.
 
 import { likeliest } from "../engine/search.js";
-import { chancesOf, percent } from "./inside.js";
+import { chancesOf, percent, shown } from "./inside.js";
 import { make } from "./dom.js";
 import { PARTS, boxesOf } from "./places.js";
 import { plainWord } from "./view.js";
@@ -60,6 +60,10 @@ export class Figure {
     }
   }
 
+  holds(element) {
+    return this.boxes.some(({ button, switch: one }) => button === element || one === element);
+  }
+
   // The numbers at every place.
   draw(view) {
     for (const box of this.boxes) this.drawBox(box, view);
@@ -79,7 +83,7 @@ export class Figure {
     } else {
       const rows = view.all(half, view.named(box, kind === "feed-forward" ? "feed_forward.expand" : box.name));
       const largest = paint(drawn, rows, row, half === "decoder" ? row : Infinity);
-      scale.textContent = largest ? `±${largest < 9.5 ? largest.toFixed(1) : Math.round(largest)}` : "";
+      scale.textContent = largest ? `max ${shown(largest, largest < 9.5 ? 1 : 0)}` : "";
     }
   }
 }

@@ -9,22 +9,34 @@ import { plainWord } from "./view.js";
 
 const FIRST = 6; // of 128 numbers
 const MOST_ROWS = 40; // of a table: a translation that never ends has more
-const LINES = "@LINES@"; // place → numbers of lines of plain.py
+const LINES = "@LINES@"; // place → numbers of its lines of plain.py, and of those that call them
 const TEXTS = "@TEXTS@"; // number → the line
 const SOURCE = "https://github.com/transformer-unmasked/unmasked/blob/main/src/unmasked/plain.py#L";
 
 // Fills the panel, and returns in a few words what stands in it.
 export function showInside(parent, box, view, act) {
   const said = ROOMS[box.kind](parent, box, view, act);
-  const lines = LINES[box.place] || [];
-  if (!lines.length) return said;
-  make("p", parent, "In plain.py, the whole model in one file:", { class: "unmasked-label" });
+  const [own, callers] = LINES[box.place];
+  make("p", parent, "Computed by, in plain.py:", { class: "unmasked-label" });
+  listing(parent, own);
+  if (callers.length) {
+    const more = make("details", parent);
+    make("summary", more, `called from (${callers.length} lines)`);
+    listing(more, callers);
+  }
+  if (box.kind === "attention" && view.weights(box).length) {
+    drawParts(parent, box, view);
+    drawMap(parent, box, view);
+  }
+  return said;
+}
+
+function listing(parent, lines) {
   const code = make("ol", parent, null, { class: "unmasked-code" });
   for (const number of lines) {
     const one = make("li", code, null, { value: number });
-    make("code", make("a", one, null, { href: SOURCE + number }), TEXTS[number]);
+    make("code", make("a", one, null, { href: SOURCE + number, target: "_blank", rel: "noopener" }), TEXTS[number]);
   }
-  return said;
 }
 
 const ROOMS = {
@@ -46,8 +58,7 @@ const ROOMS = {
         onclick: () => act.hide(view.order[place]),
       })),
     }));
-    const head = half === "encoder" ? ["token", "ID", "from everybody"] : ["token", "ID"];
-    table(parent, head, lines);
+    table(parent, half === "encoder" ? ["token", "ID", ""] : ["token", "ID"], lines);
     if (half === "encoder") {
       const buttons = make("p", parent, null, { class: "unmasked-row" });
       make("button", buttons, "Shuffle the source", { type: "button", onclick: act.shuffle });
@@ -83,12 +94,12 @@ const ROOMS = {
     if (view.state.off.has("norms")) make("p", parent, "Switched off: the vector passes as it is.");
     else {
       const [m, d] = spread(before), [n, e] = spread(after);
-      make("p", parent, `The ${before.length} numbers have mean ${printed(m)} and standard deviation ${printed(d)}. ` +
+      make("p", parent, `The ${before.length} numbers have mean ${shown(m)} and standard deviation ${shown(d)}. ` +
         "They get mean 0 and deviation 1; then each is multiplied by a learned number γ, and a learned β is added " +
-        `(now ${printed(n)} and ${printed(e)}).`);
+        `(now ${shown(n)} and ${shown(e)}).`);
     }
     numbers(parent, { before, after });
-    return `from length ${printed(length(before), 1)} to ${printed(length(after), 1)}`;
+    return `from length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
   },
 
   attention(parent, box, view, act) {
@@ -98,7 +109,7 @@ const ROOMS = {
       return "switched off";
     }
     headControls(parent, box, view, act);
-    const { query, keys, values } = view.parts(box), words = view.keysOf(box);
+    const { query, keys } = view.parts(box), words = view.keysOf(box);
     const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
     const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `“${view.word(half)}”`;
     const most = weights.indexOf(Math.max(...weights));
@@ -106,25 +117,18 @@ const ROOMS = {
     const seen = (key) => half === "decoder" && name === "self" ? true : !view.memory.visible || view.memory.visible[key];
     const lines = keys.map((key, place) => {
       const score = dot(query, key);
-      const scores = seen(place) ? [printed(score), printed(score / divisor)] : ["hidden", "−∞"];
-      return {
-        cells: [words[place], ...scores, percent(weights[place]), ...head(values[place], 3)],
-        chosen: place === most, bar: [3, weights[place]],
-      };
+      const scores = seen(place) ? [shown(score), shown(score / divisor)] : ["hidden", "−∞"];
+      const cells = [words[place], ...scores, percent(weights[place])];
+      return { cells, chosen: place === most, bar: [3, weights[place]] };
     });
-    const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
-    lines.push({ cells: ["sum", "", "", "100%", ...head(mixed, 3)] });
-    table(parent, [name === "cross" ? "source" : "token", "q · k", view.state.off.has("scale") ? "not divided"
-      : `÷ √${query.length}`, "weight", "v₁", "v₂", "v₃"], lines);
-    make("p", parent, `The dot product of the query q of “${view.word(half)}” and the key k of a token, divided by ` +
-      `√${query.length}, is its score. The softmax makes weights of the scores; the values v, times their weights, ` +
-      `are added up.${half === "decoder" && name === "self" ? " Later words do not exist yet; in training a mask hides them." : ""}`);
-    const more = make("details", parent);
-    make("summary", more, `All ${query.length} numbers of q, k and v`);
-    const label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
-    const all = Object.fromEntries([["q", query], ...keys.map(label("k")), ...values.map(label("v"))]);
-    numbers(more, all, query.length, 3);
-    drawMap(parent, box, view);
+    table(parent, [name === "cross" ? "source" : "token", "q · k", divisor > 1 ? `÷ √${query.length}` : "not divided",
+      "weight"], lines);
+    const score = dot(query, keys[most]) / divisor, power = Math.exp(score);
+    make("p", parent, `Multiply the ${query.length} numbers of q, the query of “${view.word(half)}”, by those of k, the key ` +
+      `of “${words[most]}”, and add up: ${shown(score * divisor)}. ${divisor > 1 ? `Divided by √${query.length}: ` : "As score: "}` +
+      `${shown(score)}. The softmax makes weights of the scores: e^${shown(score)} = ${shown(power)}, of ` +
+      `${shown(power / weights[most])} for all tokens together, is ${percent(weights[most])}. Then the values v, times their ` +
+      `weights, are added up.${half === "decoder" && name === "self" ? " Later words do not exist yet; in training a mask hides them." : ""}`);
     const reads = `${half === "decoder" ? view.written : view.word(half)} reads ${words[most]} ${percent(weights[most])}`;
     return `${reads}, head ${view.head + 1}`;
   },
@@ -135,9 +139,9 @@ const ROOMS = {
     const off = view.state.off.has("residuals");
     const angle = (180 / Math.PI) * Math.acos(Math.min(1, dot(before, after) / (length(before) * length(after) || 1)));
     make("p", parent, off ? "Switched off: what was there is lost, and only the result goes on."
-      : "Nothing is replaced: the result is added to what was there.");
+      : "Nothing is replaced: the result is added to what was there, so nothing that was known is lost.");
     numbers(parent, { before, added, after });
-    make("p", parent, `Length ${printed(length(before), 1)} → ${printed(length(after), 1)}, turned by ${Math.round(angle)}°.`);
+    make("p", parent, `Length ${shown(length(before), 1)} → ${shown(length(after), 1)}, turned by ${Math.round(angle)}°.`);
     if (box.half === "decoder") {
       const now = linear(view.model.generator, view.model.last(after, { norms: view.state.off.has("norms") }));
       now[0] = -Infinity;
@@ -145,7 +149,7 @@ const ROOMS = {
       const written = top.map((token) => `${plainWord(view.translator.target.words[token])} ${percent(chances[token])}`);
       make("p", parent, `If the decoder ended here, it would write: ${written.join(", ")}.`);
     }
-    return `length ${printed(length(before), 1)} to ${printed(length(after), 1)}`;
+    return `length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
   },
 
   "feed-forward"(parent, box, view) {
@@ -160,7 +164,7 @@ const ROOMS = {
       `Here ${on} of ${units.length} units are on; the strongest:`);
     const top = topTokens(units, 8), most = units[top[0]] || 1;
     table(parent, ["unit", "value"], top.map((unit) =>
-      ({ cells: [unit, printed(units[unit])], bar: [1, units[unit] / most] })));
+      ({ cells: [unit, shown(units[unit])], bar: [1, units[unit] / most] })));
     return `${on} of ${units.length} units on`;
   },
 
@@ -183,7 +187,7 @@ const ROOMS = {
       "Greedy search takes the highest. Choose another, and the model goes on from there:");
     const top = topTokens(step.logits, 5);
     table(parent, ["token", "score", "chance", ""], top.map((token) => ({
-      cells: [words[token], printed(step.logits[token]), percent(chances[token])],
+      cells: [words[token], shown(step.logits[token]), percent(chances[token])],
       chosen: token === view.tokens[row], bar: [2, chances[token]],
       end: (cell) => make("button", cell, "choose", {
         type: "button", "aria-label": `write ${plainWord(words[token])}`,
@@ -194,7 +198,17 @@ const ROOMS = {
   },
 };
 
-// Which head is shown, and whether the others hear it; and the division.
+// All that the weights of a query and what comes out are made of.
+function drawParts(parent, box, view) {
+  const { query, keys, values } = view.parts(box), words = view.keysOf(box), weights = view.weights(box)[view.row(box.half)];
+  const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
+  const more = make("details", parent), label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
+  make("summary", more, `All ${query.length} numbers of q, k and v`);
+  const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
+  numbers(more, Object.fromEntries(rows.map(([name, row], i) => [`${name}${"\u200b".repeat(i)}`, row])), query.length, 3);
+}
+
+// Which head is shown, and whether it counts; and the division.
 function headControls(parent, { half, name }, view, act) {
   const line = make("div", parent, null, { class: "unmasked-row" });
   const kind = half === "encoder" ? "encoder" : name === "cross" ? "cross" : "decoder";
@@ -207,10 +221,10 @@ function headControls(parent, { half, name }, view, act) {
       class: silent ? "unmasked-hidden" : null, onclick: () => act.show({ head: head + 1 }),
     });
   }
-  const heard = toggle(line, "heard", !view.state.heads.has(path(view.head)), act.silence);
+  const heard = toggle(line, "head on", !view.state.heads.has(path(view.head)), act.silence);
   heard.dataset.head = path(view.head);
-  toggle(line, `÷ √dₖ`, !view.state.off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
-  if (view.state.heads.size) make("span", line, `${view.state.heads.size} silent in all`);
+  toggle(line, `divide by √${view.model.config.d_model / view.model.config.n_heads}`, !view.state.off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
+  if (view.state.heads.size) make("span", line, `${view.state.heads.size} ${view.state.heads.size > 1 ? "heads" : "head"} off`);
 }
 
 function toggle(parent, label, on, onchange) {
@@ -224,8 +238,9 @@ function toggle(parent, label, on, onchange) {
 // All queries of the head: a row each, darker where the weight is larger.
 function drawMap(parent, box, view) {
   const rows = view.weights(box).slice(0, MOST_ROWS), keys = view.keysOf(box).slice(0, MOST_ROWS);
+  const name = (query) => view.words[box.half][query] + (box.half === "decoder" ? ` → ${plainWord(view.chosen[query])}` : "");
   const fold = make("details", parent, null, { open: true });
-  make("summary", fold, "The map of this head: a row for each query");
+  make("summary", fold, `The map of this head: a row for each ${box.half === "decoder" ? "step, read → written" : "query"}`);
   const grid = make("table", make("div", fold, null, { class: "unmasked-scroll", tabindex: 0, role: "group",
     "aria-label": "attention map" }), null, { class: "unmasked-map" });
   const top = make("tr", make("thead", grid));
@@ -234,7 +249,7 @@ function drawMap(parent, box, view) {
   const body = make("tbody", grid);
   rows.forEach((row, query) => {
     const line = make("tr", body, null, { "aria-current": query === view.row(box.half) ? "true" : null });
-    make("th", line, view.words[box.half][query], { scope: "row" });
+    make("th", line, name(query), { scope: "row" });
     keys.forEach((_, key) => {
       const weight = row[key] ?? 0, style = `background:rgba(27,127,209,${(0.9 * weight).toFixed(2)})`;
       make("td", line, weight >= 0.095 ? String(Math.round(100 * weight)) : "", { style });
@@ -260,6 +275,7 @@ function table(parent, titles, lines) {
     if (end) end(make("td", line));
   }
   if (lines.length > MOST_ROWS) make("p", parent, `The first ${MOST_ROWS} of ${lines.length} rows.`);
+  return grid;
 }
 
 // Named vectors, a row each with their first numbers.
@@ -271,7 +287,13 @@ function numbers(parent, vectors, count = FIRST, digits = 2) {
 }
 
 function head(row, count, digits = 2) {
-  return Array.from(row.slice(0, count), (number) => printed(number, digits));
+  return Array.from(row.slice(0, count), (number) => shown(number, digits));
+}
+
+// A number as it fits into a table.
+export function shown(number, digits = 2) {
+  const size = Math.abs(number);
+  return size < 1e5 ? printed(number, size < 100 ? digits : 0) : number.toExponential(1).replace("-", "−").replace("e+", "e");
 }
 
 function dot(a, b) {

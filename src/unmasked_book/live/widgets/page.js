@@ -24,7 +24,9 @@ globalThis.unmaskedLive = async (box, page) => {
   box.replaceChildren(...box.querySelectorAll(".unmasked-static"), inner);
   box.translator = inner.translator;
   box.dataset.ready = "yes";
-  if (page.linked) inner.querySelector("textarea").focus({ preventScroll: true }); // there was a click
+  if (!page.linked) return;
+  box.scrollIntoView({ block: "start" }); // there was a click
+  inner.querySelector("textarea").focus({ preventScroll: true });
 };
 
 // The colour that the box stands on, for what lies over other parts of it.

@@ -4,7 +4,7 @@
 export const PARTS = {
   encoderPositions: [
     "positions of the source",
-    "The encoder reads a bag of tokens. Who does what to whom? Shuffle the source and compare.",
+    "The encoder reads a bag of tokens. Who does what to whom? Shuffle the source (in the box “tokens”) and compare.",
   ],
   decoderPositions: [
     "positions of the target",
@@ -77,18 +77,12 @@ function layerBoxes(half, norm, [place, title, part, name, output], number, box)
   const kind = place === "feed-forward" ? place : "attention";
   const sub = box(kind, title, { layered: true, name: place, part, output, place: `${half}.${place}` });
   const added = { ...given, added: output, name: `${name}.sum`, part: "residuals", place: `${prefix}add` };
-  const add = box("add", "add", added);
+  const add = box("add", "add (residual)", added);
   return norm === "pre" ? [normed, sub, add] : [sub, add, normed];
 }
 
-const IN_BOTH = /^(encoder|decoder)\.(tokens|embeddings|positions|norm|self|add|feed-forward(-norm|-add)?)$/;
-
-// The place in the other half that does the same, or what comes nearest.
-export function sibling(place, half) {
-  if (place.startsWith(half) || place === (half === "encoder" ? "memory" : "logits")) return place;
-  const same = place.match(IN_BOTH);
-  if (same) return `${half}.${same[2]}`;
-  return { memory: "logits", logits: "memory" }[place] || "encoder.self"; // cross-attention
+// Where a token of a half is looked at: the place that is open, if it is of that half.
+export function placeIn(half, open) {
+  if (open.startsWith(half) || open === (half === "encoder" ? "memory" : "logits")) return open;
+  return half === "encoder" ? "encoder.tokens" : "decoder.cross";
 }
-
-export const KINDS = { encoder: "self", decoder: "self", cross: "cross" }; // of heads, as the engine calls them

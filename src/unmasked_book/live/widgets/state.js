@@ -38,7 +38,7 @@ export function newState(name) {
     temperature: 1,
     seed: 1,
     at: "decoder.cross", // the place whose box is open
-    layer: null, // from 1; at first those of the head that aligns best
+    layer: null, // from 1; at first those that the page names
     head: null,
     token: 2, // of the source, from 0, in the order in which it is read
     step: 2, // of the translation
@@ -55,11 +55,11 @@ export function switchesOf(state) {
 }
 
 export function isBroken(state) {
-  return state.off.size + state.heads.size > 0;
+  return state.off.size + state.heads.size + state.hidden.size > 0;
 }
 
 // Tokens and heads that this model has; words to begin with as tokens.
-export function fitted(state, { model, target }, best = [1, 1]) {
+export function fitted(state, { model, target }, best = [2, 2]) {
   const { config } = model;
   const layers = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
   const exists = (head) => {
@@ -70,8 +70,8 @@ export function fitted(state, { model, target }, best = [1, 1]) {
     token < target.words.length && (token > EOS || (token === EOS && place > 0));
   const { begin, ...rest } = state;
   const forced = (begin ? target.encode(begin) : state.forced.filter(known)).slice(0, MOST_TOKENS);
-  const layer = Math.min(state.layer ?? best[0] + 1, Math.max(layers.encoder, layers.decoder));
-  const head = Math.min(state.head ?? best[1] + 1, config.n_heads);
+  const layer = Math.min(state.layer ?? best[0], Math.max(layers.encoder, layers.decoder));
+  const head = Math.min(state.head ?? best[1], config.n_heads);
   return { ...rest, forced, layer, head, heads: new Set([...state.heads].filter(exists)) };
 }
 

@@ -11,16 +11,16 @@ export const TOUR = [
   },
   {
     at: "encoder.positions",
-    say: (view) => `The number picks ${view.model.config.d_model} learned values, and a wave that says “position ` +
-      `${view.row("encoder")}” is added. This row is “${view.word("encoder")}”.`,
+    say: (view) => `Each number picks ${view.model.config.d_model} learned values. Then the position is added, as ` +
+      `${view.model.config.d_model} more: that of “${view.word("encoder")}” is ${view.row("encoder")}, counted from 0.`,
   },
   {
     at: "encoder.self", layer: 3, head: 4, pick: strongest,
     say: (view) => {
       const weights = view.weights({ half: "encoder", name: "self" })[view.row("encoder")];
       const most = weights.indexOf(Math.max(...weights));
-      return `Tokens read each other: “${view.word("encoder")}” takes ${percent(weights[most])} from ` +
-        `“${view.words.encoder[most]}”. Below is how that weight arises.`;
+      return `Now layer 3, head 4. Tokens read each other: “${view.word("encoder")}” takes ${percent(weights[most])} from ` +
+        `“${view.words.encoder[most]}”. The table says how that weight arises.`;
     },
   },
   {
@@ -28,17 +28,18 @@ export const TOUR = [
     say: (view) => {
       const units = view.all("encoder", "encoder.0.feed_forward.expand")[view.row("encoder")];
       const on = units.filter((unit) => unit > 0).length;
-      return `Then each thinks alone: of ${units.length} units, ${on} respond to “${view.word("encoder")}”.`;
+      return `Layer 1: then each token alone passes small detectors, the units. Of ${units.length} units, ${on} respond to “${view.word("encoder")}”.`;
     },
   },
   {
     at: "encoder.feed-forward-add", layer: 4,
     say: (view) => {
-      const size = (row) => Math.sqrt(row.reduce((sum, number) => sum + number * number, 0)).toFixed(0);
-      const sums = view.all("encoder", `encoder.${view.layer("encoder")}.feed_forward.sum`);
-      const first = view.all("encoder", "encoder.input")[view.row("encoder")];
-      return "Nothing is replaced. Results are added, and from the first layer to here the vector of " +
-        `“${view.word("encoder")}” grows from length ${size(first)} to ${size(sums[view.row("encoder")])}.`;
+      const size = (name) => {
+        const row = view.all("encoder", `encoder.${view.layer("encoder")}.${name}.sum`)[view.row("encoder")];
+        return Math.sqrt(row.reduce((sum, number) => sum + number * number, 0)).toFixed(1);
+      };
+      return "Layer 4: nothing is replaced. What was computed is added to the vector of " +
+        `“${view.word("encoder")}”, here from length ${size("attention")} to ${size("feed_forward")}.`;
     },
   },
   {
@@ -46,7 +47,7 @@ export const TOUR = [
     say: (view) => {
       const weights = view.weights({ half: "decoder", name: "cross" })[view.row("decoder")];
       const most = weights.indexOf(Math.max(...weights));
-      return `To write “${view.written}”, the decoder reads the source: ${percent(weights[most])} of ` +
+      return `Now the decoder. To write “${view.written}”, it reads the source: ${percent(weights[most])} of ` +
         `“${view.words.encoder[most]}”.`;
     },
   },

@@ -6,7 +6,7 @@ import { announcer, choice, field, make, printed, slider } from "./dom.js";
 import { Figure } from "./figure.js";
 import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel, isOpened } from "./loading.js";
-import { PARTS, sibling } from "./places.js";
+import { PARTS, placeIn } from "./places.js";
 import { runInSlices } from "./running.js";
 import {
   MOST_LETTERS, MOST_TOKENS, examplesOf, fitted, fromHash, isBroken, newState, switchesOf, toHash,
@@ -38,7 +38,7 @@ export class Translator {
     clearTimeout(this.writing);
     const state = fromHash(location.hash, this.page.names);
     const same = state && this.state && !state.begin && toHash(state) === toHash(this.state);
-    if (state && !same) this.open(state);
+    if (state && !same) this.open(state).then(() => this.text.focus({ preventScroll: true }));
   }
 
   // The newest call wins. If its model cannot be loaded, what was there before stays.
@@ -92,9 +92,11 @@ export class Translator {
       const attributes = { type: "button", lang: source, onclick: () => this.example(example) };
       make("button", examples, example, attributes);
     }
-    this.answers = make("div", box, undefined, { class: "unmasked-answers" });
+    this.answers = this.group(box, "translation", "unmasked-answers");
+    this.answers.tabIndex = 0; // it may scroll
     this.note = make("p", box, "", { role: "status", class: "unmasked-note" });
     this.say = announcer(box);
+    this.tourBox = this.group(box, "tour", "unmasked-row unmasked-tour");
     this.chips = this.group(box, "What the encoder reads", "unmasked-tokens");
     if (to) this.chips.lang = source;
     this.tokens = this.group(box, "Token by token", "unmasked-tokens");
@@ -105,17 +107,19 @@ export class Translator {
     this.count = make("span", steps, "");
     this.next = make("button", steps, "›", { type: "button", "data-step": "next", "aria-label": "one step on",
       onclick: () => this.go(1) });
-    this.tourBox = this.group(steps, "tour", "unmasked-row unmasked-tour");
 
     const inside = make("div", box, undefined, { class: "unmasked-inside" });
     const figure = make("div", inside);
     const layers = Math.max(this.model.config.n_layers, this.model.config.n_decoder_layers ?? 0);
     const names = Object.fromEntries(Array.from({ length: layers }, (_, i) => [i + 1, i + 1]));
-    this.layers = choice(figure, "Layer", names, String(state.layer), (layer) => this.look({ layer: Number(layer) }));
+    this.layers = choice(figure, "Show layer", names, String(state.layer), (layer) => this.look({ layer: Number(layer) }));
     this.figure = new Figure(figure, this.model.config.norm, {
       select: (at) => this.look({ at }),
       turn: (part, on) => this.turnPart(part, on),
     });
+    make("p", figure, `In a strip a row is a token, and a speck one of its ${this.model.config.d_model} numbers: blue above ` +
+      "zero, orange below, the largest at the right. In attention a row is a query: the darker, the more it reads. " +
+      "A switch turns a part off, in every layer.", { class: "unmasked-faint" });
     this.panel = make("details", inside, undefined, { class: "unmasked-panel", "data-panel": "", open: true });
     this.heading = make("summary", this.panel);
     this.content = make("div", this.panel);
@@ -212,7 +216,7 @@ export class Translator {
 
   go(by) {
     const step = this.view.row("decoder") + by;
-    if (step >= 0 && step < this.view.tokens.length) this.look({ step, at: sibling(this.state.at, "decoder") });
+    if (step >= 0 && step < this.view.tokens.length) this.look({ step, at: placeIn("decoder", this.state.at) });
   }
 
   example(text) {
@@ -295,10 +299,10 @@ export class Translator {
   async tourTo(number) {
     this.before = this.before || { ...this.state, tour: 0 };
     const { at, layer, head, step, best, off, pick } = TOUR[number - 1];
-    const [bestLayer, bestHead] = this.page.best[this.state.model] || [0, 0];
+    const [bestLayer, bestHead] = this.page.best[this.state.model] || [2, 2];
     const was = this.state.off.size, before = this.before;
     Object.assign(this.state, before, { tour: number, at, off: new Set(off ? [off] : []), heads: new Set() });
-    Object.assign(this.state, best ? { layer: bestLayer + 1, head: bestHead + 1 } : {});
+    Object.assign(this.state, best ? { layer: bestLayer, head: bestHead } : {});
     for (const [name, value] of Object.entries({ layer, head, step })) if (value) this.state[name] = value;
     if (was || off || !this.view || before.heads.size) await this.run();
     if (this.before !== before || !this.view?.tokens.length) return;
@@ -307,6 +311,7 @@ export class Translator {
     this.figure.draw(this.view);
     this.showInside(false);
     this.showTour();
+    this.figure.boxes.find(({ place }) => place === at).button.scrollIntoView({ block: "nearest" });
     this.say(this.tourBox.textContent);
   }
 
@@ -343,13 +348,13 @@ export class Translator {
     try {
       const broken = isBroken(this.state);
       const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp, (tokens) => {
-        if (broken && typeof tokens[0] === "number") this.soFar(tokens);
+        if (broken && typeof tokens[0] === "number") this.showAnswers(`${this.translator.target.decode(tokens)} …`);
       });
       if (!answer || givenUp()) return;
       const asked = wholeAsked(this.state);
       if (!broken) this.wholeOf = { asked, tokens: answer.tokens };
       if (this.wholeOf?.asked !== asked) {
-        const whole = this.translation({ hidden: this.state.hidden });
+        const whole = this.translation({ hidden: new Set() });
         const found = await runInSlices(whole, givenUp, () => {});
         if (!found || givenUp()) return;
         this.wholeOf = { asked, tokens: found.tokens };
@@ -405,14 +410,10 @@ export class Translator {
     this.chance.hidden = this.state.search !== "sample";
     if (document.activeElement !== this.begin) this.begin.value = target.decode(this.state.forced);
     this.showTree();
+    if (this.figure.holds(document.activeElement)) document.activeElement.scrollIntoView({ block: "nearest" });
   }
 
-  // Of a broken model, while it still writes.
-  soFar(tokens) {
-    const [, broken] = this.answers.querySelectorAll(".unmasked-translation");
-    if (broken) broken.textContent = `${this.translator.target.decode(tokens)} …`;
-  }
-
+  // Without the whole model's answer the broken one still writes.
   showAnswers(text, whole) {
     this.answers.replaceChildren();
     const to = languagesOf(this.state.model)[1] && this.state.model.split("-")[1];
@@ -429,15 +430,20 @@ export class Translator {
     const { off, heads } = this.state;
     const gone = [...off].map((part) => PARTS[part][0]);
     if (heads.size) gone.push(heads.size === 1 ? "1 head" : `${heads.size} heads`);
+    const hidden = [...this.state.hidden].map((place) => this.translator.source.encode(this.state.text)[place] ?? EOS);
+    gone.push(...hidden.map((token) => `“${plainWord(this.translator.source.words[token])}”`));
     const title = `Without ${gone.join(", ")}`;
-    put("The whole model", whole);
+    const all = off.size + heads.size ? "The whole model" : "With all tokens";
+    put(all, whole ?? this.answers.dataset.whole ?? "");
     put(title, text);
+    if (whole === undefined) return;
+    this.answers.dataset.whole = whole;
     if (off.size === 1 && !heads.size) {
       const [part] = off, worth = this.page.worth?.[this.state.model];
-      const measured = worth ? ` Eighty captions: BLEU ${worth.whole} → ${worth[part]}.` : "";
+      const measured = worth ? ` On eighty captions BLEU, which compares with human translations, goes from ${worth.whole} to ${worth[part]}.` : "";
       make("p", this.answers, PARTS[part][1] + measured, { class: "unmasked-faint" });
     }
-    this.sayAgain(`${title}: “${text}” The whole model: “${whole}”`);
+    this.sayAgain(`${title}: “${text}” ${all}: “${whole}”`);
   }
 
   // Also when nothing has changed: that may be just the point. (A blank more makes it another text.)
@@ -455,6 +461,8 @@ export class Translator {
     if (layer) layer.checked = true;
     const box = this.figure.boxes.find(({ place }) => place === at);
     const focus = placeOfFocus(this.content), scrolled = this.panel.scrollTop;
+    const folds = () => [...this.content.querySelectorAll("details")], same = this.shownAt === at, were = same ? folds() : [];
+    this.shownAt = at;
     this.content.replaceChildren();
     if (!view.tokens.length) {
       this.heading.textContent = "Nothing to see yet: type a sentence.";
@@ -474,7 +482,8 @@ export class Translator {
       inOrder: () => this.change({ order: null }),
       insteadOf: (position, token) => this.insteadOf(position, token),
     });
-    this.panel.scrollTop = scrolled;
+    folds().forEach((fold, number) => (fold.open = were[number]?.open ?? fold.open));
+    this.panel.scrollTop = same ? scrolled : 0;
     focusAgain(this.content, focus);
     if (aloud) this.sayAgain(said);
   }
@@ -485,11 +494,11 @@ export class Translator {
       token: piece, label,
       current: place === view.row(half) && encoder === (half === "encoder"),
       hidden: half === "encoder" && state.hidden.has(view.order[place]),
-      act: () => this.look({ [half === "encoder" ? "token" : "step"]: place, at: sibling(state.at, half) }),
+      act: () => this.look({ [half === "encoder" ? "token" : "step"]: place, at: placeIn(half, state.at) }),
     });
-    fillChips(this.chips, view.pieces.encoder.map((piece, place) => chip("encoder", piece, place, plainWord(piece))));
+    fillChips(this.chips, "read", view.pieces.encoder.map((piece, place) => chip("encoder", piece, place, plainWord(piece))));
     const chances = (place) => percent(chancesOf(view.steps[place])[view.tokens[place]]);
-    fillChips(this.tokens, view.chosen.map((piece, place) =>
+    fillChips(this.tokens, "written", view.chosen.map((piece, place) =>
       chip("decoder", piece, place, `${plainWord(piece)}, ${chances(place)}`)));
     const row = view.row("decoder"), count = view.tokens.length;
     this.tokens.querySelectorAll("button").forEach((one, place) => one.classList.toggle("unmasked-ghost", place > row));
@@ -522,15 +531,16 @@ function languagesOf(name) {
 }
 
 // What the whole model's answer depends on.
-function wholeAsked({ model, text, order, hidden, search, temperature, seed, forced }) {
-  return JSON.stringify([model, text, order, [...hidden], search, temperature, seed, forced]);
+function wholeAsked({ model, text, order, search, temperature, seed, forced }) {
+  return JSON.stringify([model, text, order, search, temperature, seed, forced]);
 }
 
 // Buttons in a row, one a token, and one of them a tab stop; pieces that go on a word stand closer.
 // Keeps the keyboard's place.
-function fillChips(box, chips) {
-  const focused = [...box.children].indexOf(document.activeElement);
+function fillChips(box, named, chips) {
+  const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
   box.replaceChildren();
+  make("span", box, named);
   const stop = Math.max(0, focused < 0 ? chips.findIndex(({ current }) => current) : Math.min(focused, chips.length - 1));
   chips.forEach(({ token, label, current, hidden, act }, place) => {
     const chip = make("button", box, plainWord(token), {
@@ -540,14 +550,14 @@ function fillChips(box, chips) {
     chip.classList.toggle("unmasked-goes-on", !token.startsWith("▁") && !token.startsWith("<"));
   });
   box.onkeydown = (event) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], all = [...box.children];
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], all = [...box.querySelectorAll("button")];
     const next = by && all[all.indexOf(document.activeElement) + by];
     if (!next) return;
     event.preventDefault();
     all.forEach((one) => (one.tabIndex = one === next ? 0 : -1));
     next.focus();
   };
-  if (focused >= 0) box.children[stop]?.focus();
+  if (focused >= 0) box.querySelectorAll("button")[stop]?.focus();
 }
 
 // What has the focus in a part that is about to be made anew, and the same once it is there.
