@@ -111,7 +111,7 @@ const ROOMS = {
     headControls(parent, box, view, act);
     const { query, keys } = view.parts(box), words = view.keysOf(box);
     const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
-    const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `“${view.word(half)}”`;
+    const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `For “${view.word(half)}”`;
     const most = weights.indexOf(Math.max(...weights));
     make("p", parent, `${asked}, what is read of each token?`);
     const seen = (key) => half === "decoder" && name === "self" ? true : !view.memory.visible || view.memory.visible[key];
