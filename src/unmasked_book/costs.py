@@ -50,16 +50,6 @@ def training_operations(config: TransformerConfig, source: int, target: int, row
     return 2 * 3 * sum(multiply_adds(config, source, target, rows).values())
 
 
-def step_weights(config: TransformerConfig, words: int) -> int:
-    """In the matrices of a decoding step, for one source of so many words.
-
-    Cross-attention is folded into two matrices, as in `unmasked.fast`.
-    """
-    d, folded = config.d_model, config.n_heads * words
-    layer = 4 * d * d + 2 * folded * d + 2 * d * config.d_ff
-    return config.decoder_layers * layer + config.target_vocab * d
-
-
 # --- Memory -----------------------------------------------------------------------------------
 
 

@@ -80,15 +80,13 @@ def spent(run: Callable[[], object], times: int) -> float:
     return (time.thread_time() - begin) / times
 
 
-def enough(run: Callable[[], object], least: float = 0.003) -> int:
-    """How often to run it for so many seconds, after one to warm up."""
+def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -> float:
+    """Processor seconds of the fastest of several rounds, the one that is disturbed least.
+
+    A round repeats it for `least` seconds, after one run to warm up.
+    """
     run()
-    return math.ceil(least / max(spent(run, 1), 1e-9))
-
-
-def fastest(run: Callable[[], object], rounds: int = 50) -> float:
-    """Processor seconds of the fastest of several rounds, the one that is disturbed least."""
-    times = enough(run)
+    times = math.ceil(least / max(spent(run, 1), 1e-9))
     return min(spent(run, times) for _ in range(rounds))
 
 
@@ -114,16 +112,14 @@ def precision(name: str) -> Iterator[torch.dtype]:
 
 
 def decoding_step(
-    config: TransformerConfig,
-    rows: int,
-    device: torch.device,
-    *,
-    dtype: torch.dtype = torch.float32,
+    config: TransformerConfig, rows: int, device: torch.device
 ) -> Callable[[], Tensor]:
     """The first step of greedy search with a new model, for so many sentences of eight words."""
-    source, begin, parents = begun(config, rows, device)
+    draws = torch.Generator().manual_seed(0)
+    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
+    begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
     with torch.inference_mode():
-        steps = FastSteps(Transformer(config).to(device, dtype).eval(), source, 1, 64)
+        steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
 
     @torch.inference_mode()
     def run() -> Tensor:
@@ -134,15 +130,6 @@ def decoding_step(
 
     run()  # which makes room for keys and values
     return run
-
-
-def begun(
-    config: TransformerConfig, rows: int, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What a search begins with: eight words a sentence, BOS, and the row that each continues."""
-    draws = torch.Generator().manual_seed(0)
-    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
-    return source, torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
 
 
 # --- Calls along an axis of time --------------------------------------------------------------
