@@ -79,17 +79,8 @@ class Parts:
 
     def tests(self) -> int:
         """Those of masks, packing, products, search and the whole model, on this device."""
-        words = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-k",
-            HERE.type,
-            "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_packed.py",
-        ]
+        where = "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_packed.py"
+        words = [sys.executable, *"-m pytest -q -p no:cacheprovider -k".split(), HERE.type, where]
         done = subprocess.run(words, cwd=Path(__file__).parents[1], capture_output=True, text=True)
         say(done.stdout.splitlines()[-1])
         return done.stdout.count("\nFAILED") + done.stdout.count("\nERROR")
@@ -160,9 +151,8 @@ class Parts:
         with precision(name) as dtype:
             for who, (make, options) in makers.items():
                 row: Row = {**about, "who": who}
-                model = None
+                model, before = None, allocated()
                 try:
-                    before = allocated()
                     model = make(SIZES[size]).to(HERE)
                     loss: Run = functools.partial(model.loss, source, target, **options)
                     half = dtype if dtype == torch.bfloat16 else None
@@ -231,9 +221,8 @@ class Parts:
                 for way, function in ways.items():
                     run = functools.partial(function, *x, mask)
                     row: Row = {"n": n, "precision": name, "way": way}
-                    x.grad = None
+                    x.grad, before = None, allocated()
                     try:
-                        before = allocated()
                         both = functools.partial(lambda f: f().sum().backward(), run)
                         row["bytes"] = highest(both) - before
                         row["seconds"] = interleaved({way: both}, 5, HERE.type).median(way)
@@ -359,7 +348,6 @@ def main() -> None:
     file = options.out / "gpu.json"
     about = {**machine(HERE.type), "command": command(__file__)}
     result: dict[str, Any] = {"machine": about, "parts": {}}
-
     for name in options.only or NAMES:
         rows: list[Row] = []
         result["parts"][name] = {"rows": rows, "whole": False}
