@@ -80,8 +80,9 @@ class Parts:
     def tests(self) -> int:
         """Those of masks, packing, products, search and the whole model, on this device."""
         where = "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_packed.py"
-        words = [sys.executable, *"-m pytest -q -p no:cacheprovider -k".split(), HERE.type, where]
-        done = subprocess.run(words, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", HERE.type, where]
+        root = Path(__file__).parents[1]
+        done = subprocess.run([sys.executable, *words], cwd=root, capture_output=True, text=True)
         say(done.stdout.splitlines()[-1])
         return done.stdout.count("\nFAILED") + done.stdout.count("\nERROR")
 
