@@ -95,7 +95,7 @@ WRONG = {
     "attention 1": [(np.int64(8), "8 is too low")],
     "transformer 1": [(torch.tensor(3_152_384), "too low")],
     "transformer 2": [
-        (lambda d, f, n, v: 12 * n * d**2 + v * d, r"too low. \(size\(4, 8, 1, 10\)\)")
+        (lambda d, f, n, v: 12 * n * d**2 + v * d, r"too low. That was size\(4, 8, 1, 10\)")
     ],
     "decoder 1": [(3_072_000, "3,072,000 is too low")],
     "decoder 2": [
@@ -104,8 +104,8 @@ WRONG = {
     ],
     "training 1": [(0.001, "0.001 is too high")],
     "training 2": [
-        (lambda step, d, warmup: (d * step) ** -0.5, r"too high. \(rate\(1, 512, 4000\)\)"),
-        (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"\(rate\(9000, 64, 100\)\)"),
+        (lambda step, d, warmup: (d * step) ** -0.5, r"too high. That was rate\(1, 512, 4000\)"),
+        (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"was rate\(9000, 64, 100\)"),
     ],
     "decoding 1": [(-2.4, "-2.4 is too low")],
     "translating 1": [(lambda pieces, pair: pieces, r"\['a', 'a', 'a'\] with")],
@@ -123,7 +123,7 @@ WRONG = {
         (lambda shares, factors: max(factors), r"3.0 is too high. That was speedup\(\[0.75"),
     ],
     "family 1": [(4 * 4096**2, "too high")],
-    "family 2": [(lambda distance: min(distance, 31), r"17 is too high. \(bucket\(17\)\)")],
+    "family 2": [(lambda distance: min(distance, 31), r"17 is too high. That was bucket\(17\)")],
     "claims 1": [
         (lambda start, rate, d_k: start / d_k**0.25, "should be a start and a rate"),
         (lambda start, rate, d_k: (start / d_k**0.5, rate), r"start of undivided\(.* holds"),
