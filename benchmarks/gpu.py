@@ -4,8 +4,6 @@ Writes gpu.json after every row, so that what ran stays when time is up. Needs n
 UNMASKED_DATA names a folder with Multi30k, time to quality is measured on it, else on phrases.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import functools

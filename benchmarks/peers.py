@@ -4,8 +4,6 @@ All have the same widths, depths, heads, vocabulary and dropout, untied embeddin
 weights. The row of the end token is zero in every output matrix, so that nobody stops early.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass

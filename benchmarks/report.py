@@ -1,7 +1,5 @@
 """What `run.py` found, as tables in Markdown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Result = dict[str, Any]

@@ -3,8 +3,6 @@
 Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Timing contestants side by side: A B C A B C …, so that what disturbs one disturbs them all."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Example: python benchmarks/translation.py runs/multi30k-en-de
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What is measured: each work with its contestants and with the goal that was set for us."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from timing import Run
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
 NEW_TOKENS = 64
+Trained = dict[str, tuple[Any, ...]]  # of each its class, options of its loss, autocast's dtype
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,6 @@ def search(
     return Work(name, f"{title}, {NEW_TOKENS} new tokens", prepare, each, rounds)
 
 
-Trained = dict[str, tuple[Any, ...]]  # of each its class, options of its loss, autocast's dtype
 SEARCHED: dict[str, Any] = {
     "unmasked": Ours, "MarianMT": Marian, "nn.Transformer, recomputing": Torch,
 }  # fmt: skip

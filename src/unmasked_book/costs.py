@@ -3,8 +3,6 @@
 An operation is one multiplication or one addition of two numbers; a product and its sum are two.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable

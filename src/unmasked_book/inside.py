@@ -1,7 +1,5 @@
 """What chapter 12 looks at inside a translator while the right translation is fed to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

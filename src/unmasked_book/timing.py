@@ -1,7 +1,5 @@
 """How long it takes: one run or many, one decoding step, its calls along an axis of time."""
 
-from __future__ import annotations
-
 import math
 import os
 import statistics

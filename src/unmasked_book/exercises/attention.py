@@ -1,7 +1,5 @@
 """Chapter 3's exercise; its others are steps of the workshop."""
 
-from __future__ import annotations
-
 from unmasked_book.exercises.compare import number
 
 # The standard deviation of a product of 64 numbers of variance 9 with 64 of variance 1.

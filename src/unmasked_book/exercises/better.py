@@ -1,7 +1,5 @@
 """Chapter 11's exercises."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How an answer is compared with the expected one, and what is said if they differ."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from numbers import Real

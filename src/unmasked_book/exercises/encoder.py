@@ -1,7 +1,5 @@
 """Chapter 5's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chapter 14's exercises."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

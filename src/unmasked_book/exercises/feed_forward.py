@@ -1,7 +1,5 @@
 """Chapter 4's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Chapter 1's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Chapter 2's exercises."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Chapter 17's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

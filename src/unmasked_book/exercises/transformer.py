@@ -1,7 +1,5 @@
 """Chapter 7's exercises."""
 
-from __future__ import annotations
-
 from unmasked.config import TransformerConfig
 from unmasked.transformer import Transformer
 from unmasked_book.exercises.compare import function, number

@@ -1,7 +1,5 @@
 """Chapter 15's experiments that can be recorded again; appendix A has the records of all others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from unmasked_book.experiments import root_of_width, several_heads, warm_up

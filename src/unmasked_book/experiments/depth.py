@@ -6,8 +6,6 @@ the mean cross-entropy of every twenty steps, the first layer's gradient at the 
 share of the letters of new words that are right at the end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple

@@ -1,7 +1,5 @@
 """One way to train and to measure, for every model that is compared; and what they learn from."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Why scores are divided by √K: what becomes of learning without it, and with a smaller start."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
