@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import unmasked
 from command import command, say
 from peers import Marian, Ours, Size, Torch, ragged, training_step, transformers_here
 from timing import Run, interleaved
-from unmasked import Transformer, TransformerConfig
+from unmasked import Transformer
 from unmasked.attention import attention
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
@@ -150,7 +151,7 @@ class Parts:
         with precision(name) as dtype:
             for who, (make, options) in makers.items():
                 row: Row = {**about, "who": who}
-                model, before = None, allocated()
+                model, before = None, allocated()  # the last one is gone
                 try:
                     model = make(SIZES[size]).to(HERE)
                     loss: Run = functools.partial(model.loss, source, target, **options)
@@ -220,7 +221,8 @@ class Parts:
                 for way, function in ways.items():
                     run = functools.partial(function, *x, mask)
                     row: Row = {"n": n, "precision": name, "way": way}
-                    x.grad, before = None, allocated()
+                    x.grad = None
+                    before = allocated()
                     try:
                         both = functools.partial(lambda f: f().sum().backward(), run)
                         row["bytes"] = highest(both) - before
@@ -260,9 +262,7 @@ class Parts:
     def until(self, data: Any, kind: str, rate: float, seed: int, steps: int) -> Row:
         words = len(data.vocabulary)
         torch.manual_seed(seed)
-        model: Any = Transformer(TransformerConfig(
-            source_vocab=words, target_vocab=words, d_model=256, n_heads=4, n_layers=3, d_ff=1024,
-            norm="pre"))  # fmt: skip
+        model: Any = Transformer(replace(SIZES["small"], vocab=words).config(norm="pre"))
         if kind != "Transformer":
             model = recurrent_like(model, words, seed, n_layers=2, dropout=0.1)
         recipe = Recipe(
