@@ -1,7 +1,5 @@
 """Grids: matrices, masks, attention maps and batches, each told in words too."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A figure that says in words what it shows, and the look that all figures of the book share."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Collection, Mapping, Sequence
 from math import ceil

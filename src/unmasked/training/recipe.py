@@ -3,8 +3,6 @@
 The same recipe, data and processor give the same weights, with the same number of threads.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
