@@ -13,10 +13,7 @@ from unmasked_book.workshop.reference import piece
 
 
 def told_apart(
-    check: Callable[[Any], None],
-    sound: Any,
-    *faulty: Any,
-    error: type[Exception] = AssertionError,
+    check: Callable[[Any], None], sound: Any, *faulty: Any, error: type[Exception] = AssertionError
 ) -> None:
     check(sound)
     for version in faulty:

@@ -10,14 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..errors import (
-    check_choice,
-    check_number,
-    check_probability,
-    check_seed,
-    check_whole,
-    invalid,
-)
+from ..errors import check_choice, check_number, check_probability, check_seed, check_whole, invalid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,7 @@ from helpers.pages import BOOK
 from unmasked import MultiHeadAttention
 from unmasked_book import recorded
 from unmasked_book.examples import speller
-from unmasked_book.experiments import (
-    EXPERIMENTS,
-    procedure,
-    root_of_width,
-    several_heads,
-    texts,
-)
+from unmasked_book.experiments import EXPERIMENTS, procedure, root_of_width, several_heads, texts
 from unmasked_book.experiments.learning import spelling_corpus
 from unmasked_book.experiments.lstm import count_parameters
 from unmasked_book.records import recorded_names
