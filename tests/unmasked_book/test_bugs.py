@@ -80,21 +80,6 @@ def test_bug_04_a_sentence_does_not_depend_on_its_neighbours():
     told_apart(check, theirs, nn.TransformerEncoderLayer(8, 2, 16, 0.0))  # positions come first
 
 
-def test_bug_05_tied_matrices_stay_the_same_when_one_is_trained():
-    def check(model):
-        table, last = model.target_embedding.tokens.weight, model.generator.weight
-        assert torch.equal(table, last)
-        optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-        translation_loss(model, ragged([4]), ragged([5])).backward()
-        optimizer.step()
-        assert torch.equal(table, last)
-
-    faulty = small_model()
-    with torch.no_grad():
-        faulty.generator.weight.copy_(faulty.target_embedding.tokens.weight)
-    told_apart(check, small_model(tie_embeddings="output"), faulty)
-
-
 def test_bug_06_the_activation_that_was_asked_for_is_computed():
     def check(layers):
         for activation in layers:
@@ -135,45 +120,6 @@ def test_bug_09_smoothed_labels_give_a_number_for_each_label():
 
     ours = smoothed_cross_entropy(logits, labels, 0.1).mean
     told_apart(check, ours, log_of_zero, log_of_the_softmax)
-
-
-def test_bug_10_a_batch_in_parts_has_the_gradient_of_the_whole():
-    model, source, target = small_model(), ragged([4, 5, 3, 6]), ragged([7, 3, 6, 3])
-    total = int((target[:, 1:] != 0).sum())
-
-    def gradient(loss):
-        model.zero_grad()
-        loss.backward()
-        return model.generator.weight.grad.clone()
-
-    def check(loss):
-        parts = zip(source.split(1), target.split(1), strict=True)
-        added = gradient(sum(loss(*part) for part in parts))
-        assert difference(added, gradient(translation_loss(model, source, target))) < 1e-12
-
-    told_apart(
-        check,
-        lambda *part: translation_loss(model, *part, total=total),
-        lambda *part: translation_loss(model, *part),  # never divided: nearly four times too large
-        lambda *part: translation_loss(model, *part) / 4,  # a short part counts as a long one
-    )
-
-
-def test_bug_11_nothing_is_dropped_while_a_model_writes(monkeypatch):
-    source, model = ragged([5, 4], 12), deepcopy(copier()).train()
-    monkeypatch.setattr(model.source_embedding.dropout, "p", 0.5)
-
-    def check(write):
-        first = write(source)
-        assert all(torch.equal(write(source), first) for _ in range(5))
-
-    def faulty(source):
-        text = torch.ones(len(source), 1, dtype=torch.long)
-        for _ in range(6):
-            text = torch.cat([text, model(source, text)[:, -1:].argmax(-1)], dim=1)
-        return text
-
-    told_apart(check, lambda source: greedy(model, source, 6), faulty)
 
 
 def test_bug_12_a_translation_is_written_without_its_reference():

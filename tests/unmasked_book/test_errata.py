@@ -8,14 +8,12 @@ import math
 import pytest
 import torch
 
-from helpers import difference, ragged, small_config, small_model
+from helpers import difference, small_model
 from helpers.faults import refused, told_apart
-from unmasked import LayerConfig, plain
+from unmasked import plain
 from unmasked.attention import masked_softmax
-from unmasked.encoder import Residual
-from unmasked.loss import teacher_forcing
-from unmasked.masks import causal_mask, padding_mask
-from unmasked.positions import frequencies, shift_matrix, sinusoids
+from unmasked.masks import causal_mask
+from unmasked.positions import frequencies, shift_matrix
 from unmasked_book.workshop import examine
 
 
@@ -65,22 +63,6 @@ def test_erratum_07_the_decoder_needs_no_name_from_outside_and_can_be_decoded_wi
     assert model(tokens, tokens).device.type == "meta"
 
 
-def test_erratum_08_odd_widths_and_as_many_frequencies_as_pairs():
-    def check(table):
-        last = torch.sin(torch.arange(10.0).double() / 10_000 ** (6 / 7))
-        assert table(10, 7).shape == (10, 7)
-        assert difference(table(10, 7)[:, 6], last) < 1e-12
-
-    def faulty(length, d_model):
-        table = torch.zeros(length, d_model, dtype=torch.float64)
-        angle = torch.arange(length).double()[:, None] * frequencies(d_model)
-        table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
-        return table
-
-    told_apart(check, lambda *sizes: sinusoids(0, *sizes), faulty, error=RuntimeError)
-    assert len(frequencies(512)) == 256  # d_model / 2, whatever the longest sentence
-
-
 def test_erratum_08_cross_attention_maps_are_target_by_source():
     refused(
         "Transformer", "padding_mask(target), real) → padding_mask(target), padding_mask(target))"
@@ -122,19 +104,6 @@ def test_erratum_13_the_norm_is_pytorchs():
     """Bessel's correction, and epsilon beside the root."""
     by_hand = "(x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6)"
     refused("EncoderLayer", f"self.attention_norm(x) → {by_hand} * self.attention_norm.weight")
-
-
-def test_erratum_14_the_papers_norm_comes_after_the_sum():
-    x, y = torch.randn(2, 2, 3, 16)
-
-    def check(norm):
-        residual = Residual(LayerConfig(d_model=16, n_heads=2, dropout=0.0, norm=norm))
-        out = residual(x, lambda _: y)
-        assert out.mean(-1).abs().max() < 1e-5
-        assert (out.std(-1, unbiased=False) - 1).abs().max() < 1e-3
-
-    told_apart(check, small_config("base").norm, small_config("source_reading").norm)
-    assert small_config("source_reading").has_final_norm
 
 
 def test_erratum_15_masking_leaves_the_callers_scores_alone():
@@ -186,45 +155,9 @@ def test_erratum_18_the_future_is_hidden_outside_of_training_too():
     refused("Transformer", "so_far & padding_mask → (so_far | (not self.training)) & padding_mask")
 
 
-def test_erratum_19_each_step_stands_at_its_own_position(monkeypatch):
-    model, source, target = small_model(), ragged([4]), ragged([5])
-    memory, mask = model.encode(source), padding_mask(source)
-    embed = model.target_embedding.forward
-
-    def check(start):
-        state = model.start()
-        with monkeypatch.context() as patch:
-            at_start = lambda tokens, at=0: embed(tokens, start(at))  # noqa: E731
-            patch.setattr(model.target_embedding, "forward", at_start)
-            steps = [
-                model.decode(token, memory, source_mask=mask, state=state)
-                for token in target.split(1, dim=1)
-            ]
-        whole = model.decode(target, memory, source_mask=mask)
-        assert difference(torch.cat(steps, 1), whole) < 1e-12
-
-    told_apart(check, lambda at: at, lambda at: 0)  # every new token at position 0
-
-
 def test_erratum_20_values_have_their_own_projection_and_the_output_is_the_vocabulary():
     refused("MultiHeadAttention", "self.value(y) → self.query(y)")
     refused("Transformer", "nn.Linear(d_model, target_vocab → nn.Linear(d_model, d_model")
-
-
-def test_erratum_21_in_training_the_decoder_reads_the_given_words():
-    """One pass over the given target, no word of it the model's own."""
-    model, source = small_model(), ragged([4])
-    inputs, labels = teacher_forcing(ragged([6]))
-    assert torch.equal(labels[:, :-1], inputs[:, 1:])
-
-    def check(read):
-        alone = [model(source, inputs[:, :time])[:, -1:] for time in range(1, 6)]
-        assert difference(model(source, read), torch.cat(alone, dim=1)) < 1e-12
-
-    written = inputs.clone()
-    for time in range(1, 5):  # the autoregressive version: its own words are read
-        written[:, time] = model(source, written[:, :time])[:, -1].argmax(-1)
-    told_apart(check, inputs, written)
 
 
 def test_erratum_22_hidden_means_weight_zero_and_not_only_a_low_score():
