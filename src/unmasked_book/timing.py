@@ -2,10 +2,8 @@
 
 import math
 import os
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,35 +36,6 @@ from unmasked.transformer import Transformer
 # --- Seconds ----------------------------------------------------------------------------------
 
 
-def synchronise(device: torch.device) -> None:
-    """Waits for what was asked of a GPU; a CPU has done it when it answers."""
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-
-
-def timed(run: Callable[[], object], times: int, device: torch.device) -> float:
-    """Seconds of a run, the mean of so many, one after the other."""
-    synchronise(device)
-    begin = time.perf_counter()
-    for _ in range(times):
-        run()
-    synchronise(device)
-    return (time.perf_counter() - begin) / times
-
-
-def seconds(
-    run: Callable[[], object], device: torch.device, rounds: int = 5, least: float = 0.01
-) -> float:
-    """The median time of a run, after one to warm up.
-
-    A short one is repeated until it takes `least` seconds: only then a clock, or a GPU that has
-    to be waited for, does not count for much.
-    """
-    run()
-    times = math.ceil(least / timed(run, 1, device))
-    return statistics.median(timed(run, times, device) for _ in range(rounds))
-
-
 def spent(run: Callable[[], object], times: int) -> float:
     """Processor seconds of this thread for a run on the CPU, the mean of so many.
 
@@ -86,24 +55,6 @@ def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -
     run()
     times = math.ceil(least / max(spent(run, 1), 1e-9))
     return min(spent(run, times) for _ in range(rounds))
-
-
-PRECISIONS = {
-    "float32": torch.float32,
-    "TF32": torch.float32,  # the numbers in memory are float32's
-    "bfloat16": torch.bfloat16,
-}
-
-
-@contextmanager
-def precision(name: str) -> Iterator[torch.dtype]:
-    """The type of the numbers; within, products of float32 take TF32 if that is its name."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if name == "TF32" else "highest")
-    try:
-        yield PRECISIONS[name]
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 # --- One decoding step ------------------------------------------------------------------------
