@@ -7,8 +7,6 @@ from unmasked_book.experiments.procedure import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "root-of-width": root_of_width.EXPERIMENT,
-    "smaller-steps": root_of_width.SMALLER_STEPS,
-    "steps-alone": root_of_width.STEPS_ALONE,
     "heads": several_heads.EXPERIMENT,
     "warm-up": warm_up.EXPERIMENT,
 }
