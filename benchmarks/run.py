@@ -77,11 +77,12 @@ def table(result: dict[str, Any]) -> str:
             title = ""
     lines += ["", "| work | faster | than | goal | measured | |", "|---|---|---|--:|--:|---|"]
     for work in result["works"]:
-        lines += [
-            f"| {work['title']} | {goal['ours']} | {goal['theirs']} | {goal['goal']:g} × "
-            f"| {goal['measured']:.2f} × | {('missed', 'reached')[goal['measured'] >= goal['goal']]} |"
-            for goal in work["goals"]
-        ]
+        for goal in work["goals"]:
+            reached = "reached" if goal["measured"] >= goal["goal"] else "missed"
+            lines.append(
+                f"| {work['title']} | {goal['ours']} | {goal['theirs']} | {goal['goal']:g} × "
+                f"| {goal['measured']:.2f} × | {reached} |"
+            )
     return "\n".join(lines)
 
 
