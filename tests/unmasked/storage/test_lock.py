@@ -1,14 +1,17 @@
 """One training at a time in a folder: a second one is refused, and nothing of the first is lost."""
 
 import errno
+import os
 import subprocess
 import sys
 
 import pytest
 
+from helpers import same_tensors
 from helpers.small_training import quiet, small
 from unmasked.storage import lock
 from unmasked.storage.checkpoint import checkpoints
+from unmasked.storage.files import tensors_of
 from unmasked.storage.lock import HOLDER, held
 
 HOLD = """
@@ -38,6 +41,19 @@ def test_a_second_training_is_refused_and_what_was_killed_holds_nothing(tmp_path
     quiet(small(), folder=tmp_path, checkpoint_every=4)
     assert len(checkpoints(tmp_path)) == 2
     assert not (tmp_path / HOLDER).exists()
+
+
+def test_the_first_goes_on_while_the_second_is_refused(tmp_path):
+    model, whole = small(), small()
+
+    def watch(*_):
+        with pytest.raises(ValueError, match=f"process {os.getpid()} on"):
+            quiet(small(), folder=tmp_path, resume=True)
+
+    quiet(model, folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
+    quiet(whole)
+    assert same_tensors(tensors_of(model), tensors_of(whole))
+    quiet(small(), folder=tmp_path, resume=True)  # it is free again
 
 
 def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
