@@ -5,8 +5,6 @@ notebook's Markdown, with what is shown elsewhere inside it; `data-drawn` draws 
 is loaded before the reader's click.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from pathlib import Path

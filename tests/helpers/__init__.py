@@ -47,12 +47,6 @@ def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
     return tokens * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
 
 
-def own_lines(printed: str) -> list[str]:
-    """Those with text, without what PyTorch 2.8 and 2.9 tell of connections, all at once."""
-    theirs = ("[Gloo]", "peer ranks")
-    return [line for line in printed.splitlines() if line and not any(x in line for x in theirs)]
-
-
 def difference(a: Tensor, b: Tensor) -> float:
     assert a.shape == b.shape
     return float((a - b).detach().abs().max())
