@@ -133,9 +133,8 @@ def test_every_switch_changes_something_and_can_be_put_back(box: Locator):
         switch(box, camel(part))
         says(box, FIRST, re.compile("."))
         measured = recorded("ablations")["models"]["de-en"][part]["bleu"]
-        words = box.locator(".unmasked-answers")
-        expect(words).to_contain_text(f"Without {tables.PARTS[part]}")
-        expect(words).to_contain_text(f"from 50.0 to {measured:.1f}")
+        expect(box.locator(".unmasked-answers")).to_contain_text(f"Without {tables.PARTS[part]}")
+        expect(panel(box)).to_contain_text(f"from 50.0 to {measured:.1f}")
         switch(box, camel(part))
         says(box, FIRST)
 
@@ -152,7 +151,7 @@ def test_every_box_opens_on_numbers_and_its_lines_without_running_the_model(box:
         assert panel(box).locator("table").count() >= 1
         shown = panel(box).locator(".unmasked-code code").all_text_contents()
         assert shown == [line for _, line in (*lines, *callers)]
-    box.get_by_role("button", name="one step on").click()
+    box.get_by_role("button", name="one word on").click()
     expect(chips(box, "Token by token").nth(3)).to_have_attribute("aria-current", "true")
     chips(box).nth(1).click()
     expect(panel(box).locator("summary").first).to_contain_text("schwarze")

@@ -72,13 +72,13 @@ export class Figure {
   drawBox(box, view) {
     const { half, kind, drawn, scale } = box, row = view.row(half);
     if (kind === "tokens") {
-      drawn.textContent = half === "encoder" ? `${view.words.encoder.length} tokens` : `has read “${view.word(half)}”`;
+      drawn.textContent = half === "encoder" ? `${view.words.encoder.length} tokens` : `last word: “${view.word(half)}”`;
     } else if (kind === "logits") {
       const chances = view.steps[row] && chancesOf(view.steps[row]);
       const best = chances && likeliest(view.steps[row].logits);
       drawn.textContent = chances ? `${plainWord(view.translator.target.words[best])} ${percent(chances[best])}` : "";
     } else if (kind === "attention") {
-      scale.textContent = `head ${view.head + 1}`;
+      scale.textContent = `${box.name === "cross" ? "of memory, " : ""}head ${view.head + 1}`;
       paint(drawn, view.weights(box), row, half === "decoder" ? row : Infinity);
     } else {
       const rows = view.all(half, view.named(box, kind === "feed-forward" ? "feed_forward.expand" : box.name));

@@ -21,7 +21,7 @@ export function showInside(parent, box, view, act) {
   listing(parent, own);
   if (callers.length) {
     const more = make("details", parent);
-    make("summary", more, `called from (${callers.length} lines)`);
+    make("summary", more, `called from (${callers.length})`);
     listing(more, callers);
   }
   if (box.kind === "attention" && view.weights(box).length) {

@@ -48,7 +48,7 @@ const SUBLAYERS = {
   ],
   decoder: [
     ["self", "self-attention", "decoderSelf", "self", "self.output"],
-    ["cross", "cross-attention ← memory", "cross", "cross", "cross.output"],
+    ["cross", "cross-attention", "cross", "cross", "cross.output"],
     ["feed-forward", "feed-forward", "feedForward", "feed_forward", "feed_forward.contract"],
   ],
 };

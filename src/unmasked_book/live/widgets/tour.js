@@ -15,11 +15,11 @@ export const TOUR = [
       `${view.model.config.d_model} more: that of “${view.word("encoder")}” is ${view.row("encoder")}, counted from 0.`,
   },
   {
-    at: "encoder.self", layer: 3, head: 4, pick: strongest,
+    at: "encoder.self", layer: 1, pick: strongest,
     say: (view) => {
       const weights = view.weights({ half: "encoder", name: "self" })[view.row("encoder")];
       const most = weights.indexOf(Math.max(...weights));
-      return `Now layer 3, head 4. Tokens read each other: “${view.word("encoder")}” takes ${percent(weights[most])} from ` +
+      return `Layer 1, head ${view.head + 1}. Tokens read each other: “${view.word("encoder")}” takes ${percent(weights[most])} from ` +
         `“${view.words.encoder[most]}”. The table says how that weight arises.`;
     },
   },
@@ -28,18 +28,18 @@ export const TOUR = [
     say: (view) => {
       const units = view.all("encoder", "encoder.0.feed_forward.expand")[view.row("encoder")];
       const on = units.filter((unit) => unit > 0).length;
-      return `Layer 1: then each token alone passes small detectors, the units. Of ${units.length} units, ${on} respond to “${view.word("encoder")}”.`;
+      return `Then each token alone passes small detectors, the units. Of ${units.length} units, ${on} respond to “${view.word("encoder")}”.`;
     },
   },
   {
-    at: "encoder.feed-forward-add", layer: 4,
+    at: "encoder.feed-forward-add", layer: 1,
     say: (view) => {
       const size = (name) => {
         const row = view.all("encoder", `encoder.${view.layer("encoder")}.${name}.sum`)[view.row("encoder")];
         return Math.sqrt(row.reduce((sum, number) => sum + number * number, 0)).toFixed(1);
       };
-      return "Layer 4: nothing is replaced. What was computed is added to the vector of " +
-        `“${view.word("encoder")}”, here from length ${size("attention")} to ${size("feed_forward")}.`;
+      return "Nothing is replaced: what was computed is added to the vector of " +
+        `“${view.word("encoder")}”, whose length goes from ${size("attention")} to ${size("feed_forward")}. Then the next layer.`;
     },
   },
   {
@@ -67,9 +67,15 @@ export const TOUR = [
   },
 ];
 
-// The row that reads another token most.
+// The head and the token that reads another one most, <eos> left out.
 function strongest(view) {
-  const rows = view.weights({ half: "encoder", name: "self" });
-  const most = rows.map((row, query) => Math.max(...row.filter((_, key) => key !== query)));
-  return { token: most.indexOf(Math.max(...most)) };
+  let best = { token: 0, head: 1 }, most = -1;
+  for (let head = 0; head < view.model.config.n_heads; head += 1) {
+    view.weights({ half: "encoder", name: "self" }, head).slice(0, -1).forEach((row, token) => {
+      row.slice(0, -1).forEach((weight, key) => {
+        if (key !== token && weight > most) [best, most] = [{ token, head: head + 1 }, weight];
+      });
+    });
+  }
+  return best;
 }

@@ -96,16 +96,15 @@ export class Translator {
     this.answers.tabIndex = 0; // it may scroll
     this.note = make("p", box, "", { role: "status", class: "unmasked-note" });
     this.say = announcer(box);
-    this.tourBox = this.group(box, "tour", "unmasked-row unmasked-tour");
     this.chips = this.group(box, "What the encoder reads", "unmasked-tokens");
     if (to) this.chips.lang = source;
     this.tokens = this.group(box, "Token by token", "unmasked-tokens");
     if (to) this.tokens.lang = target;
     const steps = make("div", box, undefined, { class: "unmasked-row unmasked-steps" });
-    this.back = make("button", steps, "‹", { type: "button", "data-step": "back", "aria-label": "one step back",
+    this.back = make("button", steps, "‹", { type: "button", "data-step": "back", "aria-label": "one word back",
       onclick: () => this.go(-1) });
     this.count = make("span", steps, "");
-    this.next = make("button", steps, "›", { type: "button", "data-step": "next", "aria-label": "one step on",
+    this.next = make("button", steps, "›", { type: "button", "data-step": "next", "aria-label": "one word on",
       onclick: () => this.go(1) });
 
     const inside = make("div", box, undefined, { class: "unmasked-inside" });
@@ -113,15 +112,15 @@ export class Translator {
     const layers = Math.max(this.model.config.n_layers, this.model.config.n_decoder_layers ?? 0);
     const names = Object.fromEntries(Array.from({ length: layers }, (_, i) => [i + 1, i + 1]));
     this.layers = choice(figure, "Show layer", names, String(state.layer), (layer) => this.look({ layer: Number(layer) }));
+    make("p", figure, `In a strip a row is a token, a speck one of its ${this.model.config.d_model} numbers: blue above zero, ` +
+      "orange below. In attention dark is much. A switch acts in every layer.", { class: "unmasked-faint" });
     this.figure = new Figure(figure, this.model.config.norm, {
       select: (at) => this.look({ at }),
       turn: (part, on) => this.turnPart(part, on),
     });
-    make("p", figure, `In a strip a row is a token, and a speck one of its ${this.model.config.d_model} numbers: blue above ` +
-      "zero, orange below, the largest at the right. In attention a row is a query: the darker, the more it reads. " +
-      "A switch turns a part off, in every layer.", { class: "unmasked-faint" });
     this.panel = make("details", inside, undefined, { class: "unmasked-panel", "data-panel": "", open: true });
     this.heading = make("summary", this.panel);
+    this.tourBox = this.group(this.panel, "tour", "unmasked-row unmasked-tour");
     this.content = make("div", this.panel);
 
     this.searching(make("details", box, undefined, { open: state.search !== "greedy" || state.forced.length > 0 }), to);
@@ -237,7 +236,7 @@ export class Translator {
     this.build();
     this.run();
     this.writeHash();
-    this.text.focus();
+    this.text.focus({ preventScroll: true });
   }
 
   // Every position but that of <eos> gets a new place.
@@ -312,7 +311,7 @@ export class Translator {
     this.showInside(false);
     this.showTour();
     this.figure.boxes.find(({ place }) => place === at).button.scrollIntoView({ block: "nearest" });
-    this.say(this.tourBox.textContent);
+    this.say(this.tourBox.querySelector("span").textContent);
   }
 
   leaveTour(kept = {}) {
@@ -333,11 +332,13 @@ export class Translator {
       if (focused) start.focus();
       return;
     }
+    const next = button("Next", () => tour < TOUR.length && this.tourTo(tour + 1));
+    const back = button("Back", () => tour > 1 && this.tourTo(tour - 1));
+    next.setAttribute("aria-disabled", tour === TOUR.length);
+    back.setAttribute("aria-disabled", tour === 1);
+    const leave = button("Leave the tour", () => this.look({}));
     make("span", this.tourBox, `${tour} of ${TOUR.length}. ${TOUR[tour - 1].say(this.view)}`);
-    if (tour > 1) button("Back", () => this.tourTo(tour - 1));
-    const next = tour < TOUR.length ? button("Next", () => this.tourTo(tour + 1)) : null;
-    const leave = button("Leave the tour", () => { this.look({}); });
-    if (focused) (next || leave).focus();
+    if (focused) (tour < TOUR.length ? next : leave).focus();
   }
 
   // --- Translating --------------------------------------------------------------------------------
@@ -438,11 +439,6 @@ export class Translator {
     put(title, text);
     if (whole === undefined) return;
     this.answers.dataset.whole = whole;
-    if (off.size === 1 && !heads.size) {
-      const [part] = off, worth = this.page.worth?.[this.state.model];
-      const measured = worth ? ` On eighty captions BLEU, which compares with human translations, goes from ${worth.whole} to ${worth[part]}.` : "";
-      make("p", this.answers, PARTS[part][1] + measured, { class: "unmasked-faint" });
-    }
     this.sayAgain(`${title}: “${text}” ${all}: “${whole}”`);
   }
 
@@ -461,8 +457,9 @@ export class Translator {
     if (layer) layer.checked = true;
     const box = this.figure.boxes.find(({ place }) => place === at);
     const focus = placeOfFocus(this.content), scrolled = this.panel.scrollTop;
-    const folds = () => [...this.content.querySelectorAll("details")], same = this.shownAt === at, were = same ? folds() : [];
-    this.shownAt = at;
+    const folds = () => [...this.content.querySelectorAll("details")], same = this.shownAt === at + state.layer;
+    const were = same ? folds() : [];
+    this.shownAt = at + state.layer;
     this.content.replaceChildren();
     if (!view.tokens.length) {
       this.heading.textContent = "Nothing to see yet: type a sentence.";
@@ -470,9 +467,10 @@ export class Translator {
     }
     const half = at === "memory" ? "encoder" : box.half;
     const where = box.layered ? `, layer ${view.layer(half) + 1}` : "";
-    const title = /^(memory|logits|.*cross)$/.test(at) ? box.title.split(" ←")[0] : `${half}: ${box.title}`;
+    const title = /^(memory|logits|.*cross)$/.test(at) ? box.title : `${half}: ${box.title}`;
     const token = half === "encoder" ? `“${view.word(half)}”` : `writing “${view.written}”`;
     this.heading.textContent = `${title[0].toUpperCase()}${title.slice(1)}${where}, ${token}`;
+    for (const part of state.off) make("p", this.content, `Without ${PARTS[part][0]}: ${this.worthOf(part)}`);
     const said = showInside(this.content, box, view, {
       show: (what) => this.look(what),
       turn: (part, on) => this.turnPart(part, on),
@@ -488,6 +486,14 @@ export class Translator {
     if (aloud) this.sayAgain(said);
   }
 
+  // What to notice, and what was measured with this part alone switched off.
+  worthOf(part) {
+    const worth = this.page.worth?.[this.state.model];
+    if (!worth) return PARTS[part][1];
+    return `${PARTS[part][1]} On eighty captions BLEU, which compares with human translations, goes from ${worth.whole} ` +
+      `to ${worth[part]}.`;
+  }
+
   showTokens() {
     const { view, state } = this, encoder = state.at === "memory" || state.at.startsWith("encoder");
     const chip = (half, piece, place, label) => ({
@@ -496,13 +502,13 @@ export class Translator {
       hidden: half === "encoder" && state.hidden.has(view.order[place]),
       act: () => this.look({ [half === "encoder" ? "token" : "step"]: place, at: placeIn(half, state.at) }),
     });
-    fillChips(this.chips, "read", view.pieces.encoder.map((piece, place) => chip("encoder", piece, place, plainWord(piece))));
+    fillChips(this.chips, "source", view.pieces.encoder.map((piece, place) => chip("encoder", piece, place, plainWord(piece))));
     const chances = (place) => percent(chancesOf(view.steps[place])[view.tokens[place]]);
-    fillChips(this.tokens, "written", view.chosen.map((piece, place) =>
+    fillChips(this.tokens, "translation", view.chosen.map((piece, place) =>
       chip("decoder", piece, place, `${plainWord(piece)}, ${chances(place)}`)));
     const row = view.row("decoder"), count = view.tokens.length;
     this.tokens.querySelectorAll("button").forEach((one, place) => one.classList.toggle("unmasked-ghost", place > row));
-    this.count.textContent = count ? `step ${row + 1} of ${count}` : "";
+    this.count.textContent = count ? `word ${row + 1} of ${count}` : "";
     this.back.setAttribute("aria-disabled", row < 1);
     this.next.setAttribute("aria-disabled", row >= count - 1);
   }
