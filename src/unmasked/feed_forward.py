@@ -11,7 +11,9 @@ from .config import ACTIVATIONS, FEED_FORWARDS
 from .errors import check_choice, check_vectors, check_wholes
 from .kernels import Dropout
 
-ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu, "gelu": F.gelu, "swish": F.silu,
+}  # fmt: skip
 
 
 class FeedForward(nn.Module):
