@@ -15,6 +15,7 @@ import torch
 import transformers
 
 from command import command, say
+from opus import memory
 from report import seconds, table
 from timing import interleaved
 from unmasked.machine import machine
@@ -31,6 +32,8 @@ def main() -> None:
     for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
         say(f"[{number}/{len(chosen)}] {work.title}")
         result["works"].append(run(work, options))
+    if any(work["name"].startswith("opus") for work in result["works"]):
+        result["memory"] = memory()
     print(table(result))
     if options.record:
         say(f"recorded in {record(options.record, result)}")
@@ -39,7 +42,8 @@ def main() -> None:
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(0)
     contestants = work.prepare(options.device)
-    times = interleaved(contestants, options.rounds or work.rounds, options.device)
+    rounds = options.rounds or work.rounds
+    times = interleaved(contestants, rounds, options.device, work.clock)
     for name in contestants:
         say(f"    {seconds(times.median(name)):>9}  {name}")
     return {

@@ -33,7 +33,12 @@ class Times:
         return statistics.median(a / b for a, b in pairs)
 
 
-def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
+def interleaved(
+    contestants: dict[str, Run],
+    rounds: int,
+    device: str,
+    clock: Callable[[], float] | None = None,
+) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
     names, where = list(contestants), torch.device(device)
     for name in names:
@@ -45,7 +50,7 @@ def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
         for number in range(rounds):
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                times.seconds[name].append(timed(contestants[name], 1, where))
+                times.seconds[name].append(timed(contestants[name], 1, where, clock))
     finally:
         gc.enable()
     return times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ctranslate import CTranslate2
+from opus import caption, opus
 from peers import Marian, Ours, Size, Torch, ragged, training_step
 from timing import Run
 
@@ -26,6 +28,7 @@ class Work:
     prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
     goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
     rounds: int
+    clock: Callable[[], float] | None = None  # of the wall
 
 
 def training(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
@@ -108,6 +111,24 @@ def in_c(name: str, size: Size, rows: int, width: int, goal: float, rounds: int)
     return Work(f"c-{name}", title, prepare, (("unmasked", "CTranslate2", goal),), rounds)
 
 
+def real_size(name: str, rows: int, width: int, rounds: int) -> Work:
+    """OPUS-MT's format, in processor time: these take long, and others may use the machine."""
+    how = "greedy" if width == 1 else f"beam {width}"
+    title = f"{how}, OPUS-MT's format and size, {rows} sentence{'s' * (rows > 1)}"
+    goals = ("MarianMT", 1.1), ("CTranslate2", 1.0), ("unmasked, laid out anew", 1.0)
+    return Work(
+        f"opus-{name}", title, functools.partial(opus, rows, width),
+        tuple(("unmasked", who, goal) for who, goal in goals), rounds, time.process_time,
+    )  # fmt: skip
+
+
+def one_caption(name: str, width: int) -> Work:
+    title = f"{'greedy' if width == 1 else f'beam {width}'}, de-en as it ships, one sentence"
+    goals = (("unmasked", "unmasked, laid out anew", 1.1),)
+    prepare = functools.partial(caption, width)
+    return Work(f"caption-{name}", title, prepare, goals, 41, time.process_time)
+
+
 WORKS = (
     Work(
         "train-256",
@@ -174,4 +195,10 @@ WORKS = (
     in_c("one-512", BASE, 1, 1, 0.8, 21),
     in_c("beam-256", SMALL, 32, 5, 1.0, 7),
     in_c("beam-512", BASE, 32, 5, 1.0, 5),
+    real_size("one", 1, 1, 9),
+    real_size("one-beam", 1, 4, 9),
+    real_size("32", 32, 1, 3),
+    real_size("32-beam", 32, 4, 3),
+    one_caption("greedy", 1),
+    one_caption("beam", 5),
 )

@@ -1,6 +1,7 @@
 """OPUS-MT's format: what transformers computes with a folder, and what becomes of it here."""
 
 import json
+import os
 import shutil
 import sys
 
@@ -19,7 +20,7 @@ from unmasked.search import beam, greedy
 from unmasked.storage.files import tensors_of
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import BOS, PADDING
-from unmasked.translator import Translator
+from unmasked.translator import Translator, folder_of
 
 TEXTS = [pair.german for pair in sentence_pairs(200, seed=5)]
 ODD = [
@@ -35,6 +36,9 @@ ODD = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    """A small one; every Monday, a published one."""
+    if name := os.environ.get("UNMASKED_MARIAN"):
+        return folder_of(name)
     torch.manual_seed(0)
     return checkpoint(tmp_path_factory.mktemp("marian"))
 
