@@ -20,7 +20,9 @@ from unmasked.masks import causal_mask, length_mask, padding_mask
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 NN_OPTIONS = [
     {"norm_first": pre, "bias": bias, "activation": activation}
-    for pre, bias, activation in itertools.product((False, True), (True, False), ("relu", "gelu"))
+    for pre, bias, activation in itertools.product(
+        (False, True), (True, False), ("relu", "gelu", F.silu)
+    )
 ]
 
 
