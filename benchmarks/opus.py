@@ -1,17 +1,18 @@
 """A model in OPUS-MT's format at its real size, beside transformers and CTranslate2.
 
-Weights are random. `run.py --only opus-one …` times it; `python benchmarks/opus.py WHO FOLDER` is
+Weights are random. `run.py --only opus-one …` times it; `python benchmarks/opus.py FOLDER WHO` is
 what it calls for the memory of one of them alone.
 """
 
 from __future__ import annotations
 
 import json
-import resource
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -115,68 +116,53 @@ def sentences(rows: int) -> Tensor:
 
 
 def opus(rows: int, width: int, _: str) -> dict[str, Run]:
-    """All of them, and ours as it was: weights laid out in each call."""
-    source, found = sentences(rows), {}
+    """All of them, and ours as it was; all write the same tokens, but for a tie in rounding."""
+    source, runs = sentences(rows), dict[str, Run]()
     for who in WHO:
-        found[who] = list(made(who)(source, width))
-    tokens = [[str(token) for token in row.tolist()] for row in found["unmasked"]]
-    others = {"MarianMT": [[str(token) for token in row.tolist()] for row in found["MarianMT"]],
-              "CTranslate2": found["CTranslate2"]}  # fmt: skip
-    for who, rows_written in others.items():
-        if (
-            different := sum(a != b for a, b in zip(tokens, rows_written, strict=True))
-        ) > rows // 32:
+        runs[who] = partial(made(who), source, width)
+    tokens = [[*map(int, row)] for row in made("unmasked")(source, width)]
+    for who in WHO:
+        others = [[*map(int, row)] for row in made(who)(source, width)]
+        if (different := sum(a != b for a, b in zip(tokens, others, strict=True))) > rows // 32:
             raise SystemExit(f"{who}, beam {width}: {different} of {rows} sentences differ")
-    runs: dict[str, Run] = {who: lambda who=who: made(who)(source, width) for who in WHO}  # type: ignore[misc]
-    return {
-        "unmasked": runs.pop("unmasked"),
-        **anew(lambda: made("unmasked")(source, width)),
-        **runs,
-    }
+    return runs | anew(runs["unmasked"])
 
 
 def anew(run: Run) -> dict[str, Run]:
-    def forgetting() -> object:
-        products.KEPT.clear()
-        return run()
-
-    return {"unmasked, laid out anew": forgetting}
+    """With weights that are laid out in each call."""
+    return {"unmasked, laid out anew": lambda: products.KEPT.clear() or run()}  # type: ignore[func-returns-value]
 
 
 def caption(width: int, _: str) -> dict[str, Run]:
     """One sentence of the model that ships."""
-    translator = load("de-en")
-
-    def run() -> object:
-        return translator.translate("Ein Hund rennt über die grüne Wiese.", beam_size=width)
-
+    run = partial(load("de-en").translate, "Ein Hund rennt über die grüne Wiese.", beam_size=width)
     return {"unmasked": run, **anew(run)}
+
+
+def processor(run: Run, *_: Any) -> float:
+    """Seconds that this process was given, with those of CTranslate2's threads."""
+    begin = time.process_time()
+    run()
+    return time.process_time() - begin
 
 
 def memory() -> dict[str, dict[str, float]]:
     """Peaks of a process with one of them alone, in GB."""
-    found = {}
-    for who in WHO:
-        words = [sys.executable, __file__, who, folder().name]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-        found[who] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    words = [sys.executable, __file__, folder().name]
+    done = {who: subprocess.run([*words, who], capture_output=True, check=True) for who in WHO}
+    return {who: json.loads(each.stdout.splitlines()[-1]) for who, each in done.items()}
 
 
 def peak() -> float:
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
-
-
-def main(who: str, path: str) -> None:
-    torch.set_num_threads(1)
-    found = {}
-    search = WHO[who](Path(path))
-    found["loaded"] = peak()
-    for rows, width in ((1, 1), (32, 4)):
-        search(sentences(rows), width)
-        found[f"{rows} × beam {width}"] = peak()
-    print(json.dumps(found))
+    """Linux alone knows it; `resource` would count what the process before this one had."""
+    kilobytes = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    return round(int(kilobytes[1]) / 1e6, 2) if kilobytes else 0.0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    torch.set_num_threads(1)
+    alone, peaks = WHO[sys.argv[2]](Path(sys.argv[1])), {"loaded": peak()}
+    for many, beams in ((1, 1), (32, 4)):
+        alone(sentences(many), beams)
+        peaks[f"{many} × beam {beams}"] = peak()
+    print(json.dumps(peaks))

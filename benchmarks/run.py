@@ -43,7 +43,7 @@ def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(0)
     contestants = work.prepare(options.device)
     rounds = options.rounds or work.rounds
-    times = interleaved(contestants, rounds, options.device, work.clock)
+    times = interleaved(contestants, rounds, options.device, work.measure)
     for name in contestants:
         say(f"    {seconds(times.median(name)):>9}  {name}")
     return {

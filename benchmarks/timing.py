@@ -6,6 +6,7 @@ import gc
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -34,10 +35,7 @@ class Times:
 
 
 def interleaved(
-    contestants: dict[str, Run],
-    rounds: int,
-    device: str,
-    clock: Callable[[], float] | None = None,
+    contestants: dict[str, Run], rounds: int, device: str, measure: Any = timed
 ) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
     names, where = list(contestants), torch.device(device)
@@ -50,7 +48,7 @@ def interleaved(
         for number in range(rounds):
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                times.seconds[name].append(timed(contestants[name], 1, where, clock))
+                times.seconds[name].append(measure(contestants[name], 1, where))
     finally:
         gc.enable()
     return times

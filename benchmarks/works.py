@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ctranslate import CTranslate2
-from opus import caption, opus
+from opus import caption, opus, processor
 from peers import Marian, Ours, Size, Torch, ragged, training_step
 from timing import Run
+from unmasked_book.timing import timed
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
@@ -28,7 +28,7 @@ class Work:
     prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
     goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
     rounds: int
-    clock: Callable[[], float] | None = None  # of the wall
+    measure: Any = timed
 
 
 def training(size: Size, rows: int, longest: int, device: str) -> dict[str, Run]:
@@ -111,22 +111,17 @@ def in_c(name: str, size: Size, rows: int, width: int, goal: float, rounds: int)
     return Work(f"c-{name}", title, prepare, (("unmasked", "CTranslate2", goal),), rounds)
 
 
+def in_processor_time(name: str, what: str, prepare: Any, rounds: int, *peers: str) -> Work:
+    """These take long, and others may use the machine."""
+    goals = tuple(("unmasked", who, 1.0) for who in ("unmasked, laid out anew", *peers))
+    return Work(name, what, prepare, goals, rounds, processor)
+
+
 def real_size(name: str, rows: int, width: int, rounds: int) -> Work:
-    """OPUS-MT's format, in processor time: these take long, and others may use the machine."""
     how = "greedy" if width == 1 else f"beam {width}"
-    title = f"{how}, OPUS-MT's format and size, {rows} sentence{'s' * (rows > 1)}"
-    goals = ("MarianMT", 1.1), ("CTranslate2", 1.0), ("unmasked, laid out anew", 1.0)
-    return Work(
-        f"opus-{name}", title, functools.partial(opus, rows, width),
-        tuple(("unmasked", who, goal) for who, goal in goals), rounds, time.process_time,
-    )  # fmt: skip
-
-
-def one_caption(name: str, width: int) -> Work:
-    title = f"{'greedy' if width == 1 else f'beam {width}'}, de-en as it ships, one sentence"
-    goals = (("unmasked", "unmasked, laid out anew", 1.1),)
-    prepare = functools.partial(caption, width)
-    return Work(f"caption-{name}", title, prepare, goals, 41, time.process_time)
+    what = f"{how}, OPUS-MT's format and size, {rows} sentence{'s' * (rows > 1)}"
+    prepare = functools.partial(opus, rows, width)
+    return in_processor_time(f"opus-{name}", what, prepare, rounds, "MarianMT", "CTranslate2")
 
 
 WORKS = (
@@ -199,6 +194,7 @@ WORKS = (
     real_size("one-beam", 1, 4, 9),
     real_size("32", 32, 1, 3),
     real_size("32-beam", 32, 4, 3),
-    one_caption("greedy", 1),
-    one_caption("beam", 5),
-)
+    *(in_processor_time(f"caption-{how.split()[0]}", f"{how}, de-en as it ships, one sentence",
+                        functools.partial(caption, width), 41)
+      for how, width in (("greedy", 1), ("beam 5", 5))),
+)  # fmt: skip

@@ -16,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import check_choice, check_text, check_whole, invalid
+from .errors import RefusedError, check_choice, check_text, check_whole, invalid
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -174,7 +174,9 @@ class Pieces:
             from sentencepiece import SentencePieceProcessor
         except ImportError:
             fix = 'install it with pip install "unmasked[hub]"'
-            raise invalid("pieces", "the package sentencepiece", "none", fix) from None
+            raise RefusedError(
+                invalid("pieces", "the package sentencepiece", "none", fix)
+            ) from None
         self.model, self.words = model, list(words)
         special = list(SPECIAL_PIECES.values())
         if self.words[: len(special)] != special or not all(isinstance(w, str) for w in self.words):

@@ -23,15 +23,7 @@ from unmasked.tokens import BOS, PADDING
 from unmasked.translator import Translator, folder_of
 
 TEXTS = [pair.german for pair in sentence_pairs(200, seed=5)]
-ODD = [
-    "",
-    "  Ein   Hund ",
-    ">>eng<< ein hund",
-    ">>xyz<< ein",
-    "ein >>eng<<",
-    "日本 ½ ein",
-    "a\u0301 ▁",
-]
+ODD = ["", " Ein  Hund ", ">>eng<< ein", ">>xyz<< ein", "ein >>eng<<", "日本 ½", "a\u0301 ▁"]
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +54,10 @@ def test_texts_are_cut_and_put_together_as_by_transformers(folder):
         for side, words in (("text", ours.source), ("text_target", ours.target)):
             expected = theirs(**{side: text}).input_ids[:-1]
             assert order[words.encode(text)].tolist() == expected, text
-            assert words.decode(words.encode(text)) == theirs.decode(
-                expected, skip_special_tokens=True
-            )
+            again = theirs.decode(expected, skip_special_tokens=True)
+            assert words.decode(words.encode(text)) == again
     assert ours.source.knows("ein hund")
-    assert not ours.source.knows("日本")
+    assert not ours.source.knows("\ue123")
 
 
 def test_logits_and_both_searches_are_those_of_transformers(folder):
@@ -93,11 +84,16 @@ def test_logits_and_both_searches_are_those_of_transformers(folder):
 
 
 def test_it_is_kept_by_us_too_and_read_from_a_pickle(folder, copied, tmp_path):
-    ours, weights = interop.from_marian(folder), copied / "model.safetensors"
-    torch.save(MarianMTModel.from_pretrained(folder).state_dict(), copied / "pytorch_model.bin")
-    weights.unlink()
+    ours, theirs = interop.from_marian(folder), MarianMTModel.from_pretrained(folder)
     ours.save(tmp_path / "kept")
-    for again in (load(copied), load(tmp_path / "kept")):
+    found = [load(tmp_path / "kept")]
+    file = copied / "model.safetensors"
+    for zipped in (True, False):  # as today, and as before PyTorch 1.6
+        file.unlink()  # what is mapped may be deleted, and must not be written over
+        file = copied / "pytorch_model.bin"
+        torch.save(theirs.state_dict(), file, _use_new_zipfile_serialization=zipped)
+        found.append(load(copied))
+    for again in found:
         assert same_tensors(tensors_of(again.model), tensors_of(ours.model))
         assert again.translate(TEXTS[:9]) == ours.translate(TEXTS[:9], beam_size=4)
         assert again.about == ours.about
@@ -127,11 +123,6 @@ def test_the_commands_take_it_and_its_attention_can_be_seen(folder, capsys, monk
     assert "▁" in repr(attention_view(maps, *tokens))
 
 
-def with_changes(copied, **changes):
-    config = json.loads((copied / "config.json").read_text()) | changes
-    (copied / "config.json").write_text(json.dumps(config))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -140,10 +131,7 @@ def with_changes(copied, **changes):
         ({"decoder_vocab_size": 7}, r"decoder_vocab_size: expected \d+, got 7; only one voc"),
         ({"decoder_ffn_dim": 7}, "decoder_ffn_dim: expected 48, got 7; only"),
         ({"activation_function": "tanh"}, "function: expected relu or gelu or swish, got tanh"),
-        (
-            {"vocab_size": 9, "decoder_vocab_size": 9},
-            "folder, got a vocab.json that does not number 9 pieces from 0;",
-        ),
+        ({"vocab_size": 9, "decoder_vocab_size": 0}, "got a vocab.json that does not number 9 pi"),
         ({"d_model": 64}, "folder, got .* expected shape .* got .*; its files are damaged"),
         ({"max_position_embeddings": 10**12}, "folder, got a table of 1,000,000,000,000 pos"),
         ({"encoder_layers": 9}, "folder, got 11 layers and weights of"),
@@ -155,7 +143,8 @@ def with_changes(copied, **changes):
 )
 def test_what_is_not_ours_or_damaged_is_said_in_one_line(copied, change, message):
     if isinstance(change, dict):
-        with_changes(copied, **change)
+        config = json.loads((copied / "config.json").read_text())
+        (copied / "config.json").write_text(json.dumps(config | change))
     else:
         (copied / change).write_bytes(b"damage")
         if change.endswith(".bin"):
@@ -183,5 +172,7 @@ def test_a_repository_is_fetched_by_its_name(folder, monkeypatch):
     with pytest.raises(ValueError, match=r"^model: .* got 'some/one'; .* pip install .*\[hub\]"):
         load("some/one")
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ValueError, match=r"package sentencepiece, got none; .* pip install .*hub"):
+    with pytest.raises(
+        ValueError, match=r"^pieces: .* package sentencepiece, got none; .*hub\]\"$"
+    ):
         load(folder)

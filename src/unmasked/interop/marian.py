@@ -12,6 +12,7 @@ def from_marian(folder: Path | str) -> Translator:
 
     Its beam, its length penalty and the length by which scores are divided are that folder's. What
     the format allows and we do not (two vocabularies, untied embeddings) is refused. Such models
-    were trained on single sentences: of several in one text, some may be lost.
+    were trained on single sentences: of several in one text, some may be lost. The weights are
+    mapped, not copied: while the translator is used, do not write over its file.
     """
     return Translator.load(folder)

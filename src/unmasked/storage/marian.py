@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..config import ACTIVATIONS, TABLE, TransformerConfig
-from ..errors import invalid
+from ..errors import RefusedError, invalid
 from ..positions import sinusoids
 from ..tokens import SPECIAL_PIECES, Pieces
 from .files import bytes_of, opened, text_of
@@ -31,10 +31,6 @@ NAMES = {  # in this order
     "q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output",
     "fc1": "feed_forward.expand", "fc2": "feed_forward.contract",
 }  # fmt: skip
-
-
-class RefusedError(ValueError):
-    """What a format allows and this package does not: its files are whole."""
 
 
 def read_marian(

@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ..config import TransformerConfig
-from ..errors import check_choice, check_type, invalid, printable
+from ..errors import RefusedError, check_choice, check_type, invalid, printable
 from ..fast.guard import DROPOUT, changes, expected
 from ..tokens import Pieces, Subwords, Vocabulary, Words, same_words
 from ..transformer import Transformer
@@ -41,7 +41,7 @@ from .files import (
     write_tensors,
     write_whole,
 )
-from .marian import WEIGHTS, RefusedError, read_marian
+from .marian import WEIGHTS, read_marian
 
 FORMAT = "unmasked model 3"
 CONFIG = "config.json"
@@ -70,15 +70,15 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
     tensors = {name: x.detach().to("cpu", dtype) for name, x in kept.tensors.items()}
     check_finite(tensors, "the weights are too large for this dtype: choose bfloat16, or None")
     described: dict[str, Any] = {"format": FORMAT, "model": vars(kept.config), "about": kept.about}
-    source, target, subwords = kept.source, kept.target, ""
-    pieces: dict[str, bytes] = {}
+    source, target = kept.source, kept.target
+    beside: dict[str, bytes] = {}  # files of words
     if isinstance(source, Words) and isinstance(target, Words):
         described |= {"source": source.words, "target": target.words}
     elif isinstance(source, Subwords) and source is target:
-        subwords = source.to_json()
+        beside["tokenizer.json"] = f"{source.to_json()}\n".encode()
     elif isinstance(source, Pieces) and isinstance(target, Pieces) and same_words(source, target):
         described["words"] = source.words
-        pieces = {"source": source.model, "target": target.model}
+        beside |= {"source.spm": source.model, "target.spm": target.model}
     else:
         fix = "give source and target the same object"
         raise invalid("target", "the source's own subwords", "others", fix)
@@ -88,15 +88,13 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
         path.mkdir(parents=True, exist_ok=True)
         weights = partial(write_tensors, tensors=tensors)
         files.append(write_whole(path, f"model-{uuid4().hex}.safetensors", weights))
-        if subwords:
-            files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
-        for side, model in pieces.items():
-            name = f"{side}-{uuid4().hex}.spm"
-            files.append(write_whole(path, name, partial(Path.write_bytes, data=model)))
+        for name, content in beside.items():
+            name = name.replace(".", f"-{uuid4().hex}.")
+            files.append(write_whole(path, name, partial(Path.write_bytes, data=content)))
         described["sums"] = {file.name: digest(file) for file in files}
         text = json.dumps(described, indent=1, ensure_ascii=False, default=as_json)
         before = files_of(path)
-        write_text(path, CONFIG, text)
+        write_whole(path, CONFIG, lambda file: file.write_text(text + "\n", encoding="utf-8"))
     except (OSError, SafetensorError) as error:
         message = f"{path}: the model could not be written ({error})"
         raise OSError(f"{message}; choose a folder with space that you may write in") from error
@@ -119,10 +117,6 @@ def check_kept(model: Transformer) -> None:
 def as_json(value: Any) -> Any:
     """NumPy's numbers as Python's, and whatever else as its text."""
     return value.item() if hasattr(value, "item") else str(value)
-
-
-def write_text(folder: Path, name: str, text: str) -> Path:
-    return write_whole(folder, name, lambda file: file.write_text(text + "\n", encoding="utf-8"))
 
 
 def files_of(folder: Path) -> set[Path]:
