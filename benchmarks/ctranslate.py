@@ -47,9 +47,8 @@ def converted(model: Transformer, words: list[str]) -> TransformerSpec:
     config = model.config
     pre = config.norm == "pre"
     assert pre or not config.has_final_norm, "CTranslate2 has no final norm after post-norm layers"
-    activation = Activation[config.activation.upper()]
-    sizes = config.n_layers, config.n_heads
-    spec = TransformerSpec.from_config(*sizes, pre_norm=pre, activation=activation)
+    options: Any = {"pre_norm": pre, "activation": Activation[config.activation.upper()]}
+    spec = TransformerSpec.from_config(config.n_layers, config.n_heads, **options)
     spec.config.layer_norm_epsilon = config.norm_eps
     spec.config.bos_token = spec.config.decoder_start_token = words[BOS]
     spec.config.eos_token, spec.config.unk_token = words[EOS], words[PADDING]

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from peers import ragged
 from timing import Run
 from unmasked.fast import products
 from unmasked.translator import load
@@ -37,8 +38,7 @@ def ours(folder: Path) -> Search:
     def search(source: Tensor, width: int) -> Tensor:
         if width == 1:
             return greedy(model, source, NEW)
-        options: Any = {"length_penalty": 1.0, "normalize": "length"}
-        return beam(model, source, width, NEW, **options).tokens[:, 0]
+        return beam(model, source, width, NEW, length_penalty=1.0, normalize="length").tokens[:, 0]
 
     return search
 
@@ -106,25 +106,14 @@ def made(who: str) -> Search:
     return WHO[who](Path(folder().name))
 
 
-def sentences(rows: int) -> Tensor:
-    """Random, of 6 to 24 tokens, the first one the longest."""
-    source = torch.randint(4, VOCABULARY, (rows, 24))
-    lengths = torch.randint(6, 25, (rows, 1))
-    lengths[0] = 24
-    at = torch.arange(24)
-    return source.masked_fill(at == lengths - 1, 2) * (at < lengths)
-
-
 def opus(rows: int, width: int, _: str) -> dict[str, Run]:
     """All of them, and ours as it was; all write the same tokens, but for a tie in rounding."""
-    source, runs = sentences(rows), dict[str, Run]()
-    for who in WHO:
-        runs[who] = partial(made(who), source, width)
-    tokens = [[*map(int, row)] for row in made("unmasked")(source, width)]
-    for who in WHO:
-        others = [[*map(int, row)] for row in made(who)(source, width)]
-        if (different := sum(a != b for a, b in zip(tokens, others, strict=True))) > rows // 32:
-            raise SystemExit(f"{who}, beam {width}: {different} of {rows} sentences differ")
+    source = ragged(rows, 24)
+    runs: dict[str, Any] = {who: partial(made(who), source, width) for who in WHO}
+    tokens = {who: [[*map(int, row)] for row in run()] for who, run in runs.items()}
+    for who, others in tokens.items():
+        if sum(a != b for a, b in zip(tokens["unmasked"], others, strict=True)) > rows // 32:
+            raise SystemExit(f"{who}, beam {width}: other sentences")
     return runs | anew(runs["unmasked"])
 
 
@@ -163,6 +152,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     alone, peaks = WHO[sys.argv[2]](Path(sys.argv[1])), {"loaded": peak()}
     for many, beams in ((1, 1), (32, 4)):
-        alone(sentences(many), beams)
+        alone(ragged(many, 24), beams)
         peaks[f"{many} × beam {beams}"] = peak()
     print(json.dumps(peaks))

@@ -34,9 +34,7 @@ class Times:
         return statistics.median(a / b for a, b in pairs)
 
 
-def interleaved(
-    contestants: dict[str, Run], rounds: int, device: str, measure: Any = timed
-) -> Times:
+def interleaved(contestants: dict[str, Run], rounds: int, device: str, how: Any = timed) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
     names, where = list(contestants), torch.device(device)
     for name in names:
@@ -48,7 +46,7 @@ def interleaved(
         for number in range(rounds):
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                times.seconds[name].append(measure(contestants[name], 1, where))
+                times.seconds[name].append(how(contestants[name], 1, where))
     finally:
         gc.enable()
     return times

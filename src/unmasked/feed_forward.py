@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,9 +11,7 @@ from .config import ACTIVATIONS, FEED_FORWARDS
 from .errors import check_choice, check_vectors, check_wholes
 from .kernels import Dropout
 
-ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu, "gelu": F.gelu, "swish": F.silu,
-}  # fmt: skip
+ACTIVATION: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
 class FeedForward(nn.Module):

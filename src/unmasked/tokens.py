@@ -174,9 +174,8 @@ class Pieces:
             from sentencepiece import SentencePieceProcessor
         except ImportError:
             fix = 'install it with pip install "unmasked[hub]"'
-            raise RefusedError(
-                invalid("pieces", "the package sentencepiece", "none", fix)
-            ) from None
+            missing = invalid("pieces", "the package sentencepiece", "none", fix)
+            raise RefusedError(missing) from None
         self.model, self.words = model, list(words)
         special = list(SPECIAL_PIECES.values())
         if self.words[: len(special)] != special or not all(isinstance(w, str) for w in self.words):

@@ -106,11 +106,11 @@ def test_it_is_kept_by_us_too_and_read_from_a_pickle(folder, copied, tmp_path):
 
 def test_the_commands_take_it_and_its_attention_can_be_seen(folder, capsys, monkeypatch, tmp_path):
     ours, pairs = interop.from_marian(folder), [pair[:2] for pair in sentence_pairs(9, seed=6)]
-    for side, texts in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
-        (tmp_path / side).write_text("\n".join(texts) + "\n", "utf-8")
-    sides = [str(tmp_path / side) for side in ("de", "en")]
+    files = [tmp_path / "de", tmp_path / "en"]
+    for file, texts in zip(files, zip(*pairs, strict=True), strict=True):
+        file.write_text("\n".join(texts) + "\n", "utf-8")
     for words in (["translate", pairs[0][0], "--model"], ["info"], ["evaluate", "--model"]):
-        test = ["--test", *sides] * (words[0] == "evaluate")
+        test = ["--test", *map(str, files)] * (words[0] == "evaluate")
         monkeypatch.setattr(sys, "argv", ["unmasked", *words, str(folder), *test])
         main()
     printed = capsys.readouterr().out
@@ -131,7 +131,10 @@ def test_the_commands_take_it_and_its_attention_can_be_seen(folder, capsys, monk
         ({"decoder_vocab_size": 7}, r"decoder_vocab_size: expected \d+, got 7; only one voc"),
         ({"decoder_ffn_dim": 7}, "decoder_ffn_dim: expected 48, got 7; only"),
         ({"activation_function": "tanh"}, "function: expected relu or gelu or swish, got tanh"),
-        ({"vocab_size": 9, "decoder_vocab_size": 0}, "got a vocab.json that does not number 9 pi"),
+        (
+            {"vocab_size": 9, "decoder_vocab_size": None},
+            "got a vocab.json that does not number 9 pi",
+        ),
         ({"d_model": 64}, "folder, got .* expected shape .* got .*; its files are damaged"),
         ({"max_position_embeddings": 10**12}, "folder, got a table of 1,000,000,000,000 pos"),
         ({"encoder_layers": 9}, "folder, got 11 layers and weights of"),

@@ -203,21 +203,19 @@ def plain_beam(model, source, width, limit, n_best, length_penalty, normalize):
     vocabulary=st.sampled_from([3, 4, 5, 9, 23]),
     width=st.integers(1, 6),
     limit=st.integers(1, 8),
-    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 5.0]),
-    normalize=st.sampled_from(["gnmt", "length"]),
+    penalty=st.sampled_from([0.0, 0.6, 1.0, 5.0]),
+    measure=st.sampled_from(["gnmt", "length"]),
     end=st.sampled_from([-1.0, 0.0, 2.0, 4.0]),
     lengths=st.lists(st.integers(1, 5), min_size=1, max_size=3),
 )
-def test_beam_equals_the_plain_one(
-    seed, vocabulary, width, limit, length_penalty, normalize, end, lengths
-):
+def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, penalty, measure, end, lengths):
     width = min(width, vocabulary)
     n_best = 1 + seed % width
     model = untrained(seed=seed, target_vocab=vocabulary, n_layers=1)
     with torch.no_grad():
         model.generator.bias[EOS] += end
         source = ragged(lengths)
-        how = {"length_penalty": length_penalty, "normalize": normalize}
+        how = {"length_penalty": penalty, "normalize": measure}
         found = beam(model, source, width, limit, n_best=n_best, **how)
         for row, tokens, scores in zip(source, found.tokens, found.scores, strict=True):
             only = row[row != PADDING][None]

@@ -31,8 +31,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
     parser.add_argument("--input", metavar="FILE", help="one a line; .gz is unpacked (-: standard)")
     parser.add_argument("--output", metavar="FILE", help="where to; .gz is packed (-: standard)")
-    parser.add_argument("--beam", type=int, metavar="N",
-                        help="hypotheses (1, greedy, or as many as the model says)")  # fmt: skip
+    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses (the model's own, or 1)")
     parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     parser.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
     parser.add_argument("--temperature", type=float, metavar="X",
@@ -63,8 +62,7 @@ def main(words: Sequence[str]) -> None:
 
 def check_options(options: Any) -> None:
     """Refuses what would have no effect."""
-    if options.beam is not None:
-        check_whole("--beam", options.beam)
+    check_whole("--beam", 1 if options.beam is None else options.beam)
     if options.input and options.sentences:
         raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
     chance_options = [name for name in CHANCE if getattr(options, name) is not None]

@@ -63,8 +63,8 @@ def kept(*parts: Any, rows: int, hidden: int | None = None) -> Product:
     biases = [part.bias for part in parts if part.bias is not None]
     laid_out = not stays(weights[0])
     if laid_out:
-        given = probe(weights[0].shape[1])
-        found = [*(torch.mv(weight, given) for weight in weights), *(b.clone() for b in biases)]
+        found = [torch.mv(weight, probe(weight.shape[1])) for weight in weights]
+        found += [bias.clone() for bias in biases]
         before = KEPT.get(parts[0])
         if before and before[0] == rows and all(map(torch.equal, before[1], found)):
             return before[2]

@@ -37,16 +37,13 @@ def read_marian(
     folder: Path, kept: Mapping[str, Any]
 ) -> tuple[TransformerConfig, dict[str, Tensor], Pieces, Pieces, dict[str, Any]]:
     """Configuration, tensors by our names, the words of both sides, and what is said about it."""
-    activation = {"silu": "swish"}.get(kept["activation_function"], kept["activation_function"])
-    check_allowed(folder, kept, activation)
-    numbers, own = json.loads(text_of(folder / "vocab.json")), {}
-    if (folder / "generation_config.json").exists():
-        own = json.loads(text_of(folder / "generation_config.json"))
+    check_allowed(folder, kept)
+    numbers, file = json.loads(text_of(folder / "vocab.json")), folder / "generation_config.json"
+    given = {**kept, **(json.loads(text_of(file)) if file.exists() else {})}
     words = sorted(numbers, key=numbers.__getitem__)
     if [numbers[word] for word in words] != [*range(kept["vocab_size"])]:
         raise ValueError(f"a vocab.json that does not number {kept['vocab_size']} pieces from 0")
-    special = [kept["pad_token_id"], kept["decoder_start_token_id"], kept["eos_token_id"]]
-    special.append(numbers["<unk>"])
+    special = [*(kept[f"{x}_token_id"] for x in ("pad", "decoder_start", "eos")), numbers["<unk>"]]
     order = [*special, *(n for n in range(len(words)) if n not in special)]
     words = [*SPECIAL_PIECES.values(), *(words[number] for number in order[len(special) :])]
     config = TransformerConfig(
@@ -54,30 +51,28 @@ def read_marian(
         n_heads=kept["encoder_attention_heads"], d_ff=kept["encoder_ffn_dim"],
         n_layers=kept["encoder_layers"], n_decoder_layers=kept["decoder_layers"],
         dropout=kept.get("dropout", 0.1), inner_dropout=kept.get("attention_dropout", 0.0),
-        activation=activation, scale_embeddings=kept["scale_embedding"], positions="learned",
-        max_len=kept["max_position_embeddings"], tie_embeddings=True, output_bias=True,
+        activation=kept["activation_function"], scale_embeddings=kept["scale_embedding"],
+        positions="learned", max_len=kept["max_position_embeddings"],
+        tie_embeddings=True, output_bias=True,
     )  # fmt: skip
     about: dict[str, Any] = {"format": "OPUS-MT", "normalize": "length"}
-    given = {**kept, **own}
     for ours, theirs in (("beam_size", "num_beams"), ("length_penalty", "length_penalty")):
         about[ours] = 1 if given.get(theirs) is None else given[theirs]
     source, target = (Pieces(bytes_of(folder / f"{x}.spm"), words) for x in ("source", "target"))
     return config, renamed(tensors_in(folder), config, order), source, target, about
 
 
-def check_allowed(folder: Path, kept: Mapping[str, Any], activation: str) -> None:
-    vocabulary = kept["vocab_size"]
-    for name, got, allowed in (
-        ("share_encoder_decoder_embeddings", None, [True]),
-        ("tie_word_embeddings", None, [True]),
-        ("decoder_vocab_size", kept.get("decoder_vocab_size") or vocabulary, [vocabulary]),
-        ("decoder_attention_heads", None, [kept["encoder_attention_heads"]]),
-        ("decoder_ffn_dim", None, [kept["encoder_ffn_dim"]]),
-        ("activation_function", activation, ACTIVATIONS),
-        ("target_vocab.json", (folder / "target_vocab.json").exists(), [False]),
-    ):
-        got = kept.get(name, allowed[0]) if got is None else got
-        if got not in allowed:
+def check_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
+    found = {**kept, "target_vocab.json": (folder / "target_vocab.json").exists()}
+    for name, allowed in {
+        "share_encoder_decoder_embeddings": [True],
+        "tie_word_embeddings": [True],
+        **{f"decoder_{x}": [kept[f"encoder_{x}"]] for x in ("attention_heads", "ffn_dim")},
+        "decoder_vocab_size": [kept["vocab_size"]],
+        "activation_function": ACTIVATIONS,
+        "target_vocab.json": [False],
+    }.items():
+        if (got := found.get(name)) not in (None, *allowed):
             expected = " or ".join(map(str, allowed))
             fix = "only one vocabulary, one matrix for it and layers of one size are ours, too"
             raise RefusedError(invalid(f"{folder}, {name}", expected, got, fix))
@@ -112,9 +107,8 @@ def renamed(
                 name = name.replace(old, new)
             found[name] = tensor
     found["source_embedding.tokens.weight"] = theirs["model.shared.weight"][order]
-    bias = theirs["final_logits_bias"].flatten()[order]
-    bias[1] = NEVER
-    found["generator.bias"] = bias
+    found["generator.bias"] = theirs["final_logits_bias"].flatten()[order]
+    found["generator.bias"][1] = NEVER
     if config.max_len * config.d_model > TABLE:
         raise ValueError(f"a table of {config.max_len:,} positions")
     table = sinusoids(0, config.max_len, config.d_model).float()
