@@ -5,8 +5,6 @@ Example: python benchmarks/ablations.py
 Writes ablations.json among the records.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import torch

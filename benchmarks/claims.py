@@ -7,8 +7,6 @@ when. The rule that is there stays; the verdict is to be read from it again. Eve
 finished is kept in the folder and not run again. One thread each.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import threading

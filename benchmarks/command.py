@@ -1,7 +1,5 @@
 """How a script was called, as each record says; and what it says on its way."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our weights in CTranslate2, the C++ library: one model, so that both write the same tokens."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any

@@ -5,8 +5,6 @@ Example: python benchmarks/family.py
 Writes family.json among the records. It takes ten seconds and needs transformers.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -4,8 +4,6 @@ Writes gpu.json after every row, so that what ran stays when time is up. Needs n
 UNMASKED_DATA names a folder with Multi30k, time to quality is measured on it, else on phrases.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import functools
@@ -17,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import unmasked
 from command import command, say
 from peers import Marian, Ours, Size, Torch, ragged, training_step, transformers_here
-from timing import Run, interleaved
-from unmasked import Transformer, TransformerConfig
+from timing import Run, interleaved, precision, synchronise
+from unmasked import Transformer
 from unmasked.attention import attention
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
@@ -41,8 +40,6 @@ from unmasked_book.experiments import texts
 from unmasked_book.experiments.learning import learn, score
 from unmasked_book.experiments.lstm import count_parameters, recurrent_like
 from unmasked_book.records import as_json
-from unmasked_book.timing import precision, synchronise
-from unmasked_book.timing import seconds as seconds_of
 
 Row = dict[str, Any]
 HERE = device()
@@ -79,18 +76,10 @@ class Parts:
 
     def tests(self) -> int:
         """Those of masks, packing, products, search and the whole model, on this device."""
-        words = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-k",
-            HERE.type,
-            "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_packed.py",
-        ]
-        done = subprocess.run(words, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+        where = "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_packed.py"
+        words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", HERE.type, where]
+        root = Path(__file__).parents[1]
+        done = subprocess.run([sys.executable, *words], cwd=root, capture_output=True, text=True)
         say(done.stdout.splitlines()[-1])
         return done.stdout.count("\nFAILED") + done.stdout.count("\nERROR")
 
@@ -135,8 +124,8 @@ class Parts:
         for name in ("float32",) if self.small else ("float32", "TF32", "bfloat16"):
             n = 256 if self.small else 8192
             with precision(name) as dtype:
-                multiply = functools.partial(torch.mm, *torch.randn(2, n, n, device=HERE).to(dtype))
-                peaks[name] = 2 * n**3 / seconds_of(multiply, HERE)
+                run = functools.partial(multiplied, *torch.randn(2, n, n, device=HERE).to(dtype))
+                peaks[name] = TIMES * 2 * n**3 / interleaved({name: run}, 5, HERE.type).median(name)
         yield {"what": "products of two matrices", "operations a second": peaks}
         sizes = ("small",) if self.small else ("small", "base", "big")
         rows = 8 if self.small else 800
@@ -160,9 +149,8 @@ class Parts:
         with precision(name) as dtype:
             for who, (make, options) in makers.items():
                 row: Row = {**about, "who": who}
-                model = None
+                model, before = None, allocated()  # the last one is gone
                 try:
-                    before = allocated()
                     model = make(SIZES[size]).to(HERE)
                     loss: Run = functools.partial(model.loss, source, target, **options)
                     half = dtype if dtype == torch.bfloat16 else None
@@ -232,8 +220,8 @@ class Parts:
                     run = functools.partial(function, *x, mask)
                     row: Row = {"n": n, "precision": name, "way": way}
                     x.grad = None
+                    before = allocated()
                     try:
-                        before = allocated()
                         both = functools.partial(lambda f: f().sum().backward(), run)
                         row["bytes"] = highest(both) - before
                         row["seconds"] = interleaved({way: both}, 5, HERE.type).median(way)
@@ -272,9 +260,7 @@ class Parts:
     def until(self, data: Any, kind: str, rate: float, seed: int, steps: int) -> Row:
         words = len(data.vocabulary)
         torch.manual_seed(seed)
-        model: Any = Transformer(TransformerConfig(
-            source_vocab=words, target_vocab=words, d_model=256, n_heads=4, n_layers=3, d_ff=1024,
-            norm="pre"))  # fmt: skip
+        model: Any = Transformer(replace(SIZES["small"], vocab=words).config(norm="pre"))
         if kind != "Transformer":
             model = recurrent_like(model, words, seed, n_layers=2, dropout=0.1)
         recipe = Recipe(
@@ -338,6 +324,14 @@ for cell in cells:
 """
 
 
+TIMES = 8  # else a GPU's clock counts for much
+
+
+def multiplied(a: Tensor, b: Tensor) -> None:
+    for _ in range(TIMES):
+        torch.mm(a, b)
+
+
 def allocated() -> int:
     gc.collect()
     return torch.cuda.memory_allocated() if HERE.type == "cuda" else 0
@@ -359,7 +353,6 @@ def main() -> None:
     file = options.out / "gpu.json"
     about = {**machine(HERE.type), "command": command(__file__)}
     result: dict[str, Any] = {"machine": about, "parts": {}}
-
     for name in options.only or NAMES:
         rows: list[Row] = []
         result["parts"][name] = {"rows": rows, "whole": False}

@@ -1,7 +1,5 @@
 """What a user of the shipped weights must know, written from what was recorded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 NAMES = {"de": "German", "en": "English"}

@@ -4,8 +4,6 @@ Weights are random. `run.py --only opus-one …` times it; `python benchmarks/op
 what it calls for the memory of one of them alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

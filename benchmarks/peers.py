@@ -4,8 +4,6 @@ All have the same widths, depths, heads, vocabulary and dropout, untied embeddin
 weights. The row of the end token is zero in every output matrix, so that nobody stops early.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,6 +105,11 @@ class Torch(nn.Module):
         return tokens[:, 1:]
 
 
+MARKS: dict[str, Any] = {
+    "pad_token_id": PADDING, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS
+}  # fmt: skip
+
+
 class Marian(nn.Module):
     def __init__(self, size: Size) -> None:
         from transformers import MarianConfig, MarianMTModel  # not everybody has it
@@ -129,11 +132,8 @@ class Marian(nn.Module):
             scale_embedding=True,
             share_encoder_decoder_embeddings=False,
             tie_word_embeddings=False,
-            pad_token_id=PADDING,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
             forced_eos_token_id=None,
+            **MARKS,
         )
         self.model = MarianMTModel(config)
         silence(self.model.lm_head.weight)
@@ -160,14 +160,7 @@ class Marian(nn.Module):
         from transformers import GenerationConfig
 
         options = GenerationConfig(
-            max_new_tokens=n,
-            num_beams=width,
-            do_sample=False,
-            length_penalty=0.6,
-            pad_token_id=PADDING,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
+            max_new_tokens=n, num_beams=width, do_sample=False, length_penalty=0.6, **MARKS
         )
         tokens: Tensor = self.model.generate(
             source, attention_mask=(source != PADDING).long(), generation_config=options

@@ -3,8 +3,6 @@
 Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from importlib.metadata import version
@@ -16,11 +14,12 @@ import transformers
 
 from command import command, say
 from opus import memory
-from report import seconds, table
 from timing import interleaved
 from unmasked.machine import machine
 from unmasked_book.records import record
 from works import WORKS, Work
+
+PEERS = ("transformers", "ctranslate2")
 
 
 def main() -> None:
@@ -64,6 +63,37 @@ def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def table(result: dict[str, Any]) -> str:
+    """Each work with its contestants; the ratio is theirs to ours within one round."""
+    where = result["machine"]
+    versions = ", ".join(f"{name} {where[name]}" for name in ("torch", *PEERS))
+    lines = [f"{where['date']} · {where['processor']}, {where['threads']} threads · {versions} · "
+             f"`{where['command']}`", ""]  # fmt: skip
+    lines += ["| work | contestant | median | quartiles |", "|---|---|--:|--:|"]
+    for work in result["works"]:
+        title = work["title"]
+        for name, times in work["times"].items():
+            low, high = times["quartiles"]
+            lines.append(
+                f"| {title} | {name} | {seconds(times['median'])} "
+                f"| {seconds(low)} – {seconds(high)} |"
+            )
+            title = ""
+    lines += ["", "| work | faster | than | goal | measured | |", "|---|---|---|--:|--:|---|"]
+    for work in result["works"]:
+        for goal in work["goals"]:
+            reached = "reached" if goal["measured"] >= goal["goal"] else "missed"
+            lines.append(
+                f"| {work['title']} | {goal['ours']} | {goal['theirs']} | {goal['goal']:g} × "
+                f"| {goal['measured']:.2f} × | {reached} |"
+            )
+    return "\n".join(lines)
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.1f} ms"
+
+
 def wanted(name: str, options: argparse.Namespace) -> bool:
     if name == "bfloat16" and options.device == "cpu" and not has_bfloat16():
         say("bfloat16: this processor has no instructions for it, left out")
@@ -80,7 +110,7 @@ def about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         **machine(options.device),
         "command": command(__file__),
-        **{name: version(name) for name in ("transformers", "ctranslate2")},
+        **{name: version(name) for name in PEERS},
     }
 
 

@@ -1,16 +1,14 @@
 """Timing contestants side by side: A B C A B C …, so that what disturbs one disturbs them all."""
 
-from __future__ import annotations
-
 import gc
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-
-from unmasked_book.timing import timed
 
 Run = Callable[[], object]
 
@@ -34,6 +32,31 @@ class Times:
         return statistics.median(a / b for a, b in pairs)
 
 
+def synchronise(device: torch.device) -> None:
+    """Waits for what was asked of a GPU; a CPU has done it when it answers."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def timed(run: Run, device: torch.device) -> float:
+    synchronise(device)
+    begin = time.perf_counter()
+    run()
+    synchronise(device)
+    return time.perf_counter() - begin
+
+
+@contextmanager
+def precision(name: str) -> Iterator[torch.dtype]:
+    """The type of the numbers; within, products of float32 take TF32 if that is its name."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if name == "TF32" else "highest")
+    try:
+        yield torch.bfloat16 if name == "bfloat16" else torch.float32
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def interleaved(contestants: dict[str, Run], rounds: int, device: str, how: Any = timed) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
     names, where = list(contestants), torch.device(device)
@@ -46,7 +69,7 @@ def interleaved(contestants: dict[str, Run], rounds: int, device: str, how: Any 
         for number in range(rounds):
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                times.seconds[name].append(how(contestants[name], 1, where))
+                times.seconds[name].append(how(contestants[name], where))
     finally:
         gc.enable()
     return times

@@ -1,11 +1,7 @@
 """Puts a trained translator into the package as it ships, scores it there, and records both.
 
 Example: python benchmarks/translation.py runs/multi30k-en-de
-         python benchmarks/translation.py --again en-de    (only scores what ships, once more)
-         python benchmarks/translation.py runs/x --as en-de-x    (ships nothing, only records)
 """
-
-from __future__ import annotations
 
 import argparse
 import json
@@ -26,7 +22,7 @@ from unmasked.text.multi30k import multi30k
 from unmasked.text.sources import directed
 from unmasked.translator import MODELS, Translator
 from unmasked_book.heads import align, head_atlas
-from unmasked_book.records import record, recorded
+from unmasked_book.records import record
 
 Pairs = Sequence[tuple[str, str]]
 SPLITS = ("val", "test_2016_flickr")
@@ -40,31 +36,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "run", type=Path, nargs="?", help="the folder that python -m unmasked train wrote"
-    )
-    parser.add_argument("--again", metavar="NAME", help="score a model that ships, such as en-de")
-    parser.add_argument("--as", dest="record", metavar="NAME", help="record so, and ship nothing")
-    options = parser.parse_args()
-    if (options.run is None) == (options.again is None):
-        parser.error("name either a run's folder or, after --again, a model that ships")
-    if options.again:
-        once_more(options.again)
-        return
-    trained = Translator.load(options.run)
+    parser.add_argument("run", type=Path, help="the folder that python -m unmasked train wrote")
+    run = parser.parse_args().run
+    trained = Translator.load(run)
     if trained.languages is None:
-        parser.error(f"{options.run}: its recipe names no languages; train --preset multi30k-en-de")
-    if options.record:
-        take_in(trained, options.run, options.record, options.run / "float16")
-    else:
-        name = "-".join(trained.languages)
-        (MODELS / name / CARD).write_text(
-            card(name, take_in(trained, options.run, name, MODELS / name))
-        )
+        parser.error(f"{run}: its recipe names no languages; train --preset multi30k-en-de")
+    name = "-".join(trained.languages)
+    (MODELS / name / CARD).write_text(card(name, take_in(trained, run, name)))
 
 
-def take_in(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, Any]:
+def take_in(trained: Translator, run: Path, name: str) -> dict[str, Any]:
     """Chooses the length penalty, scores the training, keeps it in float16, and scores that."""
+    kept = MODELS / name
     history = json.loads(newest_state(run).read_text())["state"]["history"]
     penalties = with_penalties(trained)
     trained.about["length_penalty"] = float(max(penalties, key=lambda each: penalties[each]))
@@ -77,7 +60,7 @@ def take_in(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, 
     shipped.about["scores"] = {split: found["bleu"] for split, found in again.items()}
     shipped.save(kept, dtype=torch.float16)
     result = {
-        "machine": here(),
+        "machine": {**machine(), "command": command(__file__)},
         "training": {**trained.about, "seconds": history[-1]["seconds"], "history": history},
         "parameters": shipped.model.count_parameters(),
         "bytes": weights_file(kept).stat().st_size,
@@ -91,25 +74,6 @@ def take_in(trained: Translator, run: Path, name: str, kept: Path) -> dict[str, 
     }
     say(f"recorded in {record(f'multi30k-{name}', result)}; the model is in {kept}")
     return result
-
-
-def once_more(name: str) -> None:
-    """What ships, scored again: the record keeps what it says about the training."""
-    shipped, result = Translator.load(MODELS / name), recorded(f"multi30k-{name}")
-    scores = {split: score(shipped, split) for split in SPLITS}
-    result |= summary(scores)
-    result["penalties"] = with_penalties(shipped)
-    result["by_length"] = by_length(scores["test_2016_flickr"], shipped)
-    result["again"] = here()
-    say(f"recorded in {record(f'multi30k-{name}', result)}")
-
-
-def here() -> dict[str, Any]:
-    """The machine, and the command that runs on it."""
-    return {
-        **machine(),
-        "command": command(__file__),
-    }
 
 
 def summary(scored: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ take a clone of this checkout's last commit instead, so that what is tested is w
 `--load 2`, two processes compute beside it all the time, as on a machine that others use too.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -6,8 +6,6 @@ Writes live-equality.json among the records. The browser tests make the same com
 of the captions, and fail where a difference is larger than allowed.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """Runs the book's notebooks in place and stores their outputs: the same bytes each time."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

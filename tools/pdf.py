@@ -4,8 +4,6 @@ Chromium prints each page; then the parts are joined, with a cover, a table of c
 numbers, bookmarks, and links that lead to pages of the same file.
 """
 
-from __future__ import annotations
-
 import argparse
 import html
 import io

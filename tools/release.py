@@ -6,8 +6,6 @@ wheel in a fresh environment, translates, and runs the tests that are in the sou
 `unpin` lets them install the newest again.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import re

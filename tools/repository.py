@@ -1,7 +1,5 @@
 """Writes the address of the repository everywhere: pyproject.toml holds it, the rest follows."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

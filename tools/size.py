@@ -4,8 +4,6 @@ Lines are those of Python, JavaScript, CSS and HTML that git knows. A page's wor
 text in view; exercises and folds are counted beside them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ Each Python gets an environment of its own, with the package installed from its 
 are run, but their outputs not compared: those belong to the versions in requirements.txt.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Behind each docstring of the API page: its source, its tests, and its chapter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

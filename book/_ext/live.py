@@ -1,11 +1,9 @@
 """The live model in the built book: its boxes in pages, its files beside them, its tables.
 
 A page holds `<div class="unmasked-live-here" data-model="de-en"></div>`, in Markdown or in a
-notebook's Markdown, with what is shown elsewhere inside it; `data-open` shows the switches opened.
-Nothing is loaded before the reader's click.
+notebook's Markdown, with what is shown elsewhere inside it; `data-drawn` draws the figure. Nothing
+is loaded before the reader's click.
 """
-
-from __future__ import annotations
 
 import base64
 import re
@@ -21,7 +19,7 @@ from unmasked_book.live import tables
 from unmasked_book.live.translator import box, model_file, script
 
 PLACE = re.compile(
-    r'<div class="unmasked-live-here" data-model="([\w-]+)"( data-open)?>.*?</div>', re.DOTALL
+    r'<div class="unmasked-live-here" data-model="([\w-]+)"( data-drawn)?>.*?</div>', re.DOTALL
 )
 FOLDER = "_static/live"
 
@@ -31,7 +29,7 @@ def fill_places(_: Sphinx, page: str, __: str, context: dict[str, Any], ___: obj
     up = "../" * page.count("/")
 
     def filled(place: re.Match[str]) -> str:
-        return box(place[1], f"{up}{FOLDER}/", broken=bool(place[2]))
+        return box(place[1], f"{up}{FOLDER}/", drawn=bool(place[2]))
 
     if "unmasked-live-here" in context.get("body", ""):
         context["body"] = PLACE.sub(filled, context["body"])

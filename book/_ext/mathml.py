@@ -3,8 +3,6 @@
 A formula that cannot be converted is an error of the build.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from docutils import nodes

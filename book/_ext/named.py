@@ -6,8 +6,6 @@ Lines move with every commit, so no page holds their numbers: they are looked up
 built. A name that does not exist is an error of the build.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -5,8 +5,6 @@ Sphinx-Design, which this book does not use: together 1.5 MB and a script error 
 things that a screen reader or a keyboard needs are missing; they are added here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

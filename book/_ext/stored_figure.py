@@ -3,8 +3,6 @@
 So there is one copy of each figure and of its description: the one that the tests re-make.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -4,8 +4,6 @@ Notebooks hold portable Markdown, so no directive can stand in them. A heading t
 is an error of the build.
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -6,14 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .errors import (
-    check_choice,
-    check_heads,
-    check_number,
-    check_probability,
-    check_whole,
-    invalid,
-)
+from .errors import check_choice, check_heads, check_number, check_probability, check_whole, invalid
 
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")

@@ -1,7 +1,5 @@
 """The encoder (section 3.1): every position looks at the whole sentence, again and again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import Tensor, nn

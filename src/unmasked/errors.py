@@ -3,8 +3,6 @@
 A public function asks in its first lines. Under torch.compile no token is looked at.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real

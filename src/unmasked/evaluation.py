@@ -1,7 +1,5 @@
 """How good a translator is: cross-entropy, whole sentences, BLEU and chrF, and where it looks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

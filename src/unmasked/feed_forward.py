@@ -1,7 +1,5 @@
 """The position-wise feed-forward network (section 3.3): the same two layers at every position."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """What every model computes with: quick dropout, fused attention, rows of a batch."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

@@ -1,7 +1,5 @@
 """What training minimises: cross-entropy with label smoothing (5.4), on real tokens only."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F

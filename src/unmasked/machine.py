@@ -1,7 +1,5 @@
 """Where to compute, and what a measurement was made on."""
 
-from __future__ import annotations
-
 import datetime
 import platform
 from importlib.metadata import version

@@ -3,8 +3,6 @@
 Every mask broadcasts to [batch, heads, queries, keys] and combines with others by `&`.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

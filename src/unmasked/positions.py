@@ -1,7 +1,5 @@
 """Where a token stands: sinusoids of the paper (section 3.5), learned vectors, and the shift."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Self
 

@@ -1,7 +1,5 @@
 """The whole model: two sequences of tokens in, one row of logits for each target position out."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ A sublayer that is off adds nothing; a residual that is off lets only the sublay
 what *this* model needs, trained as it was with everything on, and not what a Transformer needs.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import random

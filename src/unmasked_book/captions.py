@@ -13,8 +13,6 @@ word to which nothing corresponds has no link, as an article or a comma that onl
 languages writes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 An operation is one multiplication or one addition of two numbers; a product and its sum are two.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -48,16 +46,6 @@ def training_operations(config: TransformerConfig, source: int, target: int, row
     of either factor.
     """
     return 2 * 3 * sum(multiply_adds(config, source, target, rows).values())
-
-
-def step_weights(config: TransformerConfig, words: int) -> int:
-    """In the matrices of a decoding step, for one source of so many words.
-
-    Cross-attention is folded into two matrices, as in `unmasked.fast`.
-    """
-    d, folded = config.d_model, config.n_heads * words
-    layer = 4 * d * d + 2 * folded * d + 2 * d * config.d_ff
-    return config.decoder_layers * layer + config.target_vocab * d
 
 
 # --- Memory -----------------------------------------------------------------------------------

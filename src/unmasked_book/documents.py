@@ -7,8 +7,6 @@ paper; and a walkthrough in NumPy, of attention for four words. `book/bugs.md` s
 treat which.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from unmasked.config import TransformerConfig

@@ -4,8 +4,6 @@ The first is small enough to be read token by token. The second is hopeless with
 learnt in seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from string import ascii_lowercase
 from typing import Any

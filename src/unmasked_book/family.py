@@ -5,8 +5,6 @@ Face's `transformers` computes (`benchmarks/family.py`). Padding is token 0 here
 it is in a checkpoint.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import math

@@ -6,8 +6,6 @@ target)`, and which properties `unmasked.check` must then find at fault: these, 
 
 # ruff: noqa: ARG002, ARG005 (the faulty versions take what the healthy one takes)
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """What `unmasked.check` found in several models: a row each, a column for each property."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

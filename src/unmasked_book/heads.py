@@ -5,8 +5,6 @@ target word was made from one source word, more likely from one at about the sam
 translate which is learnt by expectation maximisation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np

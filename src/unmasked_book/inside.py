@@ -1,7 +1,5 @@
 """What chapter 12 looks at inside a translator while the right translation is fed to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -57,14 +55,9 @@ def batch_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Read:
 FORMS = "ein", "sein", "ihr", "their"  # articles and possessives, and what begins like them
 
 
-def long_words(text: str) -> list[str]:
-    """Those of five letters or more."""
-    return [word for word in re.findall(r"\w+", text.lower()) if len(word) > 4]
-
-
 def has_repeats(text: str) -> bool:
-    """Whether a long word, no article or possessive, occurs twice."""
-    words = [word for word in long_words(text) if not word.startswith(FORMS)]
+    """Whether a word of five letters or more, no article or possessive, occurs twice."""
+    words = [word for word in re.findall(r"\w{5,}", text.lower()) if not word.startswith(FORMS)]
     return len(set(words)) < len(words)
 
 

@@ -1,7 +1,5 @@
 """Tables that a notebook shows as tables, and a terminal as text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape

@@ -1,13 +1,9 @@
 """How long it takes: one run or many, one decoding step, its calls along an axis of time."""
 
-from __future__ import annotations
-
 import math
 import os
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,35 +36,6 @@ from unmasked.transformer import Transformer
 # --- Seconds ----------------------------------------------------------------------------------
 
 
-def synchronise(device: torch.device) -> None:
-    """Waits for what was asked of a GPU; a CPU has done it when it answers."""
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
-
-
-def timed(run: Callable[[], object], times: int, device: torch.device) -> float:
-    """Seconds of a run, the mean of so many, one after the other."""
-    synchronise(device)
-    begin = time.perf_counter()
-    for _ in range(times):
-        run()
-    synchronise(device)
-    return (time.perf_counter() - begin) / times
-
-
-def seconds(
-    run: Callable[[], object], device: torch.device, rounds: int = 5, least: float = 0.01
-) -> float:
-    """The median time of a run, after one to warm up.
-
-    A short one is repeated until it takes `least` seconds: only then a clock, or a GPU that has
-    to be waited for, does not count for much.
-    """
-    run()
-    times = math.ceil(least / timed(run, 1, device))
-    return statistics.median(timed(run, times, device) for _ in range(rounds))
-
-
 def spent(run: Callable[[], object], times: int) -> float:
     """Processor seconds of this thread for a run on the CPU, the mean of so many.
 
@@ -80,50 +47,28 @@ def spent(run: Callable[[], object], times: int) -> float:
     return (time.thread_time() - begin) / times
 
 
-def enough(run: Callable[[], object], least: float = 0.003) -> int:
-    """How often to run it for so many seconds, after one to warm up."""
+def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -> float:
+    """Processor seconds of the fastest of several rounds, the one that is disturbed least.
+
+    A round repeats it for `least` seconds, after one run to warm up.
+    """
     run()
-    return math.ceil(least / max(spent(run, 1), 1e-9))
-
-
-def fastest(run: Callable[[], object], rounds: int = 50) -> float:
-    """Processor seconds of the fastest of several rounds, the one that is disturbed least."""
-    times = enough(run)
+    times = math.ceil(least / max(spent(run, 1), 1e-9))
     return min(spent(run, times) for _ in range(rounds))
-
-
-PRECISIONS = {
-    "float32": torch.float32,
-    "TF32": torch.float32,  # the numbers in memory are float32's
-    "bfloat16": torch.bfloat16,
-}
-
-
-@contextmanager
-def precision(name: str) -> Iterator[torch.dtype]:
-    """The type of the numbers; within, products of float32 take TF32 if that is its name."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if name == "TF32" else "highest")
-    try:
-        yield PRECISIONS[name]
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 # --- One decoding step ------------------------------------------------------------------------
 
 
 def decoding_step(
-    config: TransformerConfig,
-    rows: int,
-    device: torch.device,
-    *,
-    dtype: torch.dtype = torch.float32,
+    config: TransformerConfig, rows: int, device: torch.device
 ) -> Callable[[], Tensor]:
     """The first step of greedy search with a new model, for so many sentences of eight words."""
-    source, begin, parents = begun(config, rows, device)
+    draws = torch.Generator().manual_seed(0)
+    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
+    begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
     with torch.inference_mode():
-        steps = FastSteps(Transformer(config).to(device, dtype).eval(), source, 1, 64)
+        steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
 
     @torch.inference_mode()
     def run() -> Tensor:
@@ -134,15 +79,6 @@ def decoding_step(
 
     run()  # which makes room for keys and values
     return run
-
-
-def begun(
-    config: TransformerConfig, rows: int, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What a search begins with: eight words a sentence, BOS, and the row that each continues."""
-    draws = torch.Generator().manual_seed(0)
-    source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
-    return source, torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
 
 
 # --- Calls along an axis of time --------------------------------------------------------------

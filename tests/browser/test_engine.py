@@ -13,7 +13,7 @@ import unmasked
 from helpers import VOCABULARY, small_config
 from helpers.comparisons import of_configurations, of_model, random_translator
 from helpers.engine import Engine, InBrowser
-from unmasked.storage.model import CONFIG
+from unmasked.storage.model import CONFIG, weights_file
 from unmasked.translator import folder_of
 from unmasked_book import recorded
 
@@ -96,11 +96,18 @@ def test_other_models_are_refused_in_a_sentence(page: Page, tmp_path: Path):
         ('"activation": "relu"', '"activation": "swish"', "does not know activation"),
         ('"n_heads"', '"heads"', "does not know heads"),
         ('"n_layers": 2', '"n_layers": 3', "lack a tensor “encoder.layers.2"),
+        ('"n_heads": 4', '"n_heads": 3', "3 heads cannot share a width"),
+        ('"d_ff": 24', '"d_ff": 32', "expand.bias” is 24, and the configuration says 32"),
     ):
         assert old in config
         (tmp_path / CONFIG).write_text(config.replace(old, new), encoding="utf-8")
         with pytest.raises(Error, match=re.escape(said)):
             Engine(page, tmp_path)
+    (tmp_path / CONFIG).write_text(config, encoding="utf-8")
+    weights = weights_file(tmp_path)
+    weights.write_bytes(weights.read_bytes()[:-400])
+    with pytest.raises(Error, match="the file is cut or changed"):
+        Engine(page, tmp_path)
 
 
 def test_texts_that_a_model_has_not_learnt_are_refused(page: Page, tmp_path: Path):

@@ -1,17 +1,22 @@
-"""The live translator, used as a reader would use it: on its page, from a file, in a notebook."""
+"""The figure, used as a reader would use it: on its page, from a file, in a notebook."""
 
+import gzip
 import re
 from collections.abc import Iterator
 
 import pytest
+import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import unmasked
-from helpers import camel
 from helpers.pages import HTML
 from helpers.visit import SIZES, Visit, faults_on_a_phone, visiting
+from unmasked.evaluation import maps_of_pairs
+from unmasked_book import recorded
 from unmasked_book.ablation import PARTS
-from unmasked_book.live import live
+from unmasked_book.live import live, tables
+from unmasked_book.live.code import lines_of_places
+from unmasked_book.live.translator import camel, script
 
 CAT, CHASES, CHASED = "Eine Katze jagt eine Frau.", "a cat chases a woman.", "a woman chases a cat."
 FIRST = "a black cat sleeps in a chair."  # of the text that stands there at first
@@ -49,8 +54,16 @@ def press(box: Locator, name: str) -> None:
     box.get_by_role("button", name=name).click()
 
 
-def switch(box: Locator, name: str) -> None:
-    box.get_by_role("checkbox", name=name, exact=True).click()
+def switch(box: Locator, part: str) -> None:
+    box.locator(f"[data-switch={part}]").first.click()
+
+
+def place(box: Locator, name: str) -> Locator:
+    return box.locator(f"button[data-place='{name}']")
+
+
+def panel(box: Locator) -> Locator:
+    return box.locator("[data-panel]")
 
 
 def chips(box: Locator, name: str = "What the encoder reads") -> Locator:
@@ -93,17 +106,19 @@ def test_the_translation_follows_the_text(box: Locator):
 
 
 def test_a_token_that_is_hidden_vanishes_from_the_translation(box: Locator):
-    black = chips(box).nth(1)
-    assert black.inner_text() == "schwarze"
-    for text in ("a cat sleeps in a chair.", FIRST):
-        black.click()
-        says(box, text)
+    place(box, "encoder.tokens").click()
+    press(panel(box), "hide schwarze")
+    says(box, FIRST, "a cat sleeps in a chair.")
+    expect(box.locator(".unmasked-answers")).to_contain_text("Without “schwarze”")
+    press(panel(box), "hide schwarze")
+    says(box, FIRST)
 
 
 def test_without_positions_the_order_of_the_source_does_not_matter(box: Locator):
     typed(box, CAT)
-    switch(box, "of the source")
+    switch(box, "encoderPositions")
     says(box, CHASES, CHASED)
+    place(box, "encoder.tokens").click()
     for _ in range(3):
         order = chips(box).all_inner_texts()
         press(box, "Shuffle the source")
@@ -114,38 +129,95 @@ def test_without_positions_the_order_of_the_source_does_not_matter(box: Locator)
 
 
 def test_every_switch_changes_something_and_can_be_put_back(box: Locator):
-    assert box.locator("fieldset input[type=checkbox]").count() == len(PARTS)
     for part in PARTS:
-        one = box.locator(f"input[name={camel(part)}]")
-        one.click()
+        switch(box, camel(part))
         says(box, FIRST, re.compile("."))
-        label = one.locator("..").inner_text().strip()
-        assert label in box.locator(".unmasked-answers").inner_text()
-        one.click()
+        measured = recorded("ablations")["models"]["de-en"][part]["bleu"]
+        words = box.locator(".unmasked-answers")
+        expect(words).to_contain_text(f"Without {tables.PARTS[part]}")
+        expect(words).to_contain_text(f"from 50.0 to {measured:.1f}")
+        switch(box, camel(part))
         says(box, FIRST)
 
 
-def test_heads_can_be_silenced_one_by_one_and_at_random(box: Locator):
-    heads = box.get_by_role("button", name=re.compile("^silence .* head"))
-    heads.nth(5).click()
+def test_every_box_opens_on_numbers_and_its_lines_without_running_the_model(box: Locator):
+    box.evaluate(
+        "box => { const { model } = box.translator.translator; window.ran = 0;"
+        " for (const name of ['step', 'encode']) { const own = model[name].bind(model);"
+        " model[name] = (...given) => { window.ran += 1; return own(...given); }; } }"
+    )
+    for name, (lines, callers) in lines_of_places().items():
+        place(box, name).click()
+        expect(place(box, name)).to_have_attribute("aria-current", "true")
+        assert panel(box).locator("table").count() >= 1
+        shown = panel(box).locator(".unmasked-code code").all_text_contents()
+        assert shown == [line for _, line in (*lines, *callers)]
+    box.get_by_role("button", name="one step on").click()
+    expect(chips(box, "Token by token").nth(3)).to_have_attribute("aria-current", "true")
+    chips(box).nth(1).click()
+    expect(panel(box).locator("summary").first).to_contain_text("schwarze")
+    assert box.page.evaluate("ran") == 0
+
+
+def test_the_numbers_that_are_shown_make_the_weights_that_are_shown(box: Locator):
+    place(box, "decoder.cross").click()
+    panel(box).get_by_text("All 32 numbers").click()
+    script = "tables => tables.map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText)))"
+    found = panel(box).locator(".unmasked-table").evaluate_all(script)
+    [first, second] = [[[cell.replace("−", "-") for cell in row] for row in rows] for rows in found]
+    weights = [float(row[3].strip("%\n ")) / 100 for row in first[1:]]
+    query, *others = [torch.tensor([float(cell) for cell in row[1:]]) for row in second[1:]]
+    keys, values = torch.stack(others[: len(weights)]), torch.stack(others[len(weights) : -1])
+    again = (keys @ query / 32**0.5).softmax(0)
+    assert (again - torch.tensor(weights)).abs().max() < 0.01
+    assert (again @ values - others[-1]).abs().max() < 0.01
+
+
+def test_heads_can_be_silenced_and_chosen(box: Locator):
+    place(box, "decoder.cross").click()
+    panel(box).get_by_role("button", name="head 3").click()
+    panel(box).get_by_role("switch", name="head on").click()
     expect(box.locator(".unmasked-answers")).to_contain_text("Without 1 head")
-    press(box, "four more")
-    expect(box.get_by_text("5 of 48 heads are silent")).to_be_visible()
-    press(box, "All heads on")
+    panel(box).get_by_role("switch", name="head on").click()
     says(box, FIRST)
 
 
 def test_another_next_token_can_be_chosen_and_the_model_goes_on(box: Locator):
     typed(box, CAT)
     says(box, CHASES)
-    tokens = chips(box, "Token by token")
-    tokens.nth(1).click()
-    options = box.locator(".unmasked-alternatives button")
+    chips(box, "Token by token").nth(1).click()
+    place(box, "logits").click()
+    options = panel(box).get_by_role("button", name=re.compile("^write "))
     expect(options).to_have_count(5)
-    second = options.nth(1).locator(".unmasked-word").inner_text()
+    second = options.nth(1).get_attribute("aria-label").removeprefix("write ")
     options.nth(1).click()
-    expect(tokens.nth(1)).to_have_text(second)
+    expect(chips(box, "Token by token").nth(1)).to_have_text(second)
     says(box, re.compile(rf"^a {second}"))
+
+
+def test_the_tour_tells_the_readers_own_numbers_and_gives_back_what_was_set(box: Locator):
+    typed(box, CAT)
+    switch(box, "decoderPositions")
+    says(box, CHASES, re.compile("."))
+    box.page.get_by_role("button", name="Take the tour").focus()
+    tour = box.get_by_role("group", name="tour")
+    box.page.keyboard.press("Enter")
+    expect(tour).to_contain_text("1 of 8. The sentence is cut into 7 tokens")
+    for number in range(2, 9):
+        box.page.keyboard.press("Enter")  # the focus stays on Next
+        expect(tour).to_contain_text(f"{number} of 8.")
+        if number == 6:
+            cross = unmasked.load("de-en")
+            [maps] = maps_of_pairs(cross, [(CAT, CHASES)])
+            row = maps.cross[1, 1, 2]
+            source = cross.source.pieces(CAT)[int(row.argmax())].strip("▁")
+            said = re.search(r"(\d+)% of “(\w+)”", tour.inner_text())
+            assert abs(int(said[1]) - 100 * float(row.max())) < 3  # int8 here, float16 there
+            assert said[2] == source
+    expect(answers(box)).to_have_count(2)
+    place(box, "encoder.self").click()
+    expect(tour).to_have_text("Take the tour")
+    expect(box.locator(".unmasked-answers")).to_contain_text("Without positions of the target")
 
 
 def test_a_beginning_can_be_forced_by_a_link_or_by_hand_and_let_go(box: Locator):
@@ -179,6 +251,7 @@ def test_beam_search_shows_its_tree_and_sampling_draws_again(box: Locator):
     "state",
     [
         "begin=7999.99999999", "off=toString,constructor&heads=cross.9.9",
+        f"text={'%EF%B7%BA' * 300}",
         "search=sample&seed=99999999999999999999", f"text={'a.' * 1000}",
         "text=%3Cimg+src=x+onerror=alert(1)%3E&begin=%3Cb%3E",
         "model=xx&off=nothing&order=5.5&hide=a&head=7.7&seed=x&temperature=9",
@@ -190,12 +263,13 @@ def test_a_hostile_link_does_no_harm(box: Locator, state: str):
     assert 0 < len(box.get_by_role("textbox").first.input_value()) <= 300
     assert "Without" not in box.locator(".unmasked-answers").inner_text()
     assert box.locator("img, b").count() == 0
+    assert chips(box).count() <= 151
 
 
 def test_open_it_is_accessible_and_fits(box: Locator):
     follow(box, "off=scale&search=beam&text=Ein+Hund+schl%C3%A4ft.")
     expect(answers(box)).to_have_count(2)
-    chips(box, "Token by token").nth(1).click()
+    place(box, "decoder.feed-forward-add").click()
     assert faults_on_a_phone(box.page) == []
 
 
@@ -207,6 +281,7 @@ def test_nothing_is_loaded_before_the_click_and_little_after_it(visit: Visit):
     box = load(page)
     sizes = dict(page.evaluate(f"{FILES}.map(e => [e.name.split('/').pop(), e.encodedBodySize])"))
     assert sizes.keys() == {"de-en.bin", "live.js"}
+    sizes["live.js"] = len(gzip.compress(script().encode()))  # as servers send it
     assert sum(sizes.values()) < MOST_BYTES
     assert abs(sum(sizes.values()) / 1e6 - megabytes) <= 0.05001
     chips(box, "examples").get_by_text(CAT).click()
@@ -221,8 +296,7 @@ def test_a_link_opens_a_state_and_the_state_makes_a_link(visit: Visit):
     box = load(page)
     title = box.locator(".unmasked-answers")
     expect(title).to_contain_text("positions of the source, 1 head")
-    assert box.get_by_label("Show").input_value() == "mean"
-    switch(box, "layer norms")
+    switch(box, "norms")
     expect(title).to_contain_text("layer norms")
     page.wait_for_function("location.hash.includes('norms')")
     assert box.get_by_role("textbox").first.input_value() == CAT
@@ -244,8 +318,9 @@ def test_it_works_by_keyboard_alone_and_says_what_changes_once_typing_rests(visi
     page.keyboard.type(CAT, delay=40)
     expect(said).to_have_text(f"Translation: “{CHASES}”")
     assert len(page.evaluate("spoken")) < 8  # and not with every key
-    box.get_by_role("checkbox", name="of the source").focus()
-    page.keyboard.press("Space")
+    place(box, "encoder.tokens").focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Space"):
+        page.keyboard.press(key)
     expect(said).to_have_text(
         f"Without positions of the source: “{CHASED}” The whole model: “{CHASES}”"
     )

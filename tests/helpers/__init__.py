@@ -47,12 +47,6 @@ def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
     return tokens * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
 
 
-def own_lines(printed: str) -> list[str]:
-    """Those with text, without what PyTorch 2.8 and 2.9 tell of connections, all at once."""
-    theirs = ("[Gloo]", "peer ranks")
-    return [line for line in printed.splitlines() if line and not any(x in line for x in theirs)]
-
-
 def difference(a: Tensor, b: Tensor) -> float:
     assert a.shape == b.shape
     return float((a - b).detach().abs().max())
@@ -95,9 +89,3 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         return False
     bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
     return torch.equal(*bits)
-
-
-def camel(part: str) -> str:
-    """encoder_self → encoderSelf: a part's name in the engine."""
-    first, *others = part.split("_")
-    return first + "".join(other.title() for other in others)

@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 from playwright.sync_api import Page
+from torch import Tensor
 
 import unmasked
-from helpers import MODELS, VOCABULARY, camel, small_config
+from helpers import MODELS, VOCABULARY, small_config
 from helpers.engine import Engine, without_padding
+from unmasked import plain
 from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy
 from unmasked.text.phrasebook import sentence_pairs
@@ -25,6 +27,7 @@ from unmasked.translator import Translator, folder_of, shipped_models
 from unmasked_book.ablation import PARTS, without
 from unmasked_book.captions import CAPTIONS
 from unmasked_book.live.tables import PARTS as PARTS_SAID
+from unmasked_book.live.translator import camel
 
 LIMIT = 2e-5  # between logits of size ten or twenty: what float32 rounds away
 
@@ -91,8 +94,9 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     gap, _ = largest_gap(engine, model, pairs)
     yield row("logits", sum(len(t) for _, t in pairs), LIMIT, largest=gap)
     some = pairs[: 20 if every == 1 else 2]
-    gap = largest_map_gap(engine, model, some)
-    yield row("attention maps, all heads", len(some), LIMIT, largest=gap)
+    gap = largest_trace_gap(engine, name, pairs)
+    what = "every number of the figure, relative to the largest of its kind"
+    yield row(what, len(pairs), LIMIT, largest=gap)
 
     yield row("greedy translations", count, differ=different(engine.greedy(sources), outputs))
     own = translator.about["length_penalty"]
@@ -197,16 +201,84 @@ def largest_gap(
     return ours, own
 
 
-def largest_map_gap(engine: Engine, model: Any, pairs: Any) -> float:
-    worst = 0.0
+def largest_trace_gap(engine: Engine, name: str, pairs: Any) -> float:
+    """Between all that the engine computes and what hooks on plain.py's modules see."""
+    model, worst = plain.Transformer.from_pretrained(name), 0.0
     for source, target in pairs:
-        with torch.inference_mode():
-            _, maps = model(torch.tensor([source]), torch.tensor([target]), need_weights=True)
-        for kind in ("encoder", "decoder", "cross"):
-            theirs = torch.cat(getattr(maps, kind))
-            ours = engine.maps(kind, source, target, theirs.shape[1])
-            worst = max(worst, float((ours - theirs).abs().max()))
+        theirs, ours = plain_trace(model, source, target), engine.trace(source, target)
+        assert ours.keys() == theirs.keys()
+        for what, numbers in theirs.items():
+            gap = float((ours[what] - numbers).abs().max() / numbers.abs().max().clamp(min=1))
+            worst = max(worst, gap)
     return worst
+
+
+def plain_trace(
+    model: plain.Transformer, source: list[int], target: list[int]
+) -> dict[str, Tensor]:
+    """The same by hooks on plain.py, in the engine's names."""
+    outputs: dict[str, Tensor] = {}
+    inputs: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Any:
+        def hook(_: Any, given: Any, output: Tensor) -> None:
+            outputs[name], inputs[name] = output[0], given[0][0]
+
+        return hook
+
+    modules = [(name, module) for name, module in model.named_modules() if name]
+    handles = [module.register_forward_hook(keep(name)) for name, module in modules]
+    with torch.inference_mode():
+        model(torch.tensor([source]), torch.tensor([target]))
+    for handle in handles:
+        handle.remove()
+    found = {"memory": outputs["encoder_norm"], "decoder.last": outputs["decoder_norm"]}
+    for half, side in (("encoder", "source"), ("decoder", "target")):
+        found[f"{half}.rows"] = (
+            outputs[f"{side}_embedding"] * model.source_embedding.embedding_dim**0.5
+        )
+        layers = len(getattr(model, half))
+        for layer in range(layers):
+            at = f"{half}.{layer}"
+            names = (
+                {"attention": "self"} if half == "encoder" else {"self": "self", "cross": "cross"}
+            )
+            for residual, kind in names.items():
+                module = f"{at}.{kind}_attention"
+                found[f"{at}.{residual}_norm"] = outputs[f"{at}.{residual}_norm"]
+                for part in ("query", "output", *(("key", "value") if kind == "self" else ())):
+                    found[f"{at}.{kind}.{part}"] = outputs[f"{module}.{part}"]
+                found[f"{at}.{kind}.heads"] = inputs[f"{module}.output"]
+                found[f"{at}.{kind}.weights"] = weights_of(
+                    model.encoder[0].self_attention,
+                    outputs,
+                    module,
+                    half == "decoder" and kind == "self",
+                )
+            following = "cross" if half == "decoder" else "feed_forward"
+            first = "self" if half == "decoder" else "attention"
+            found[f"{at}.{first}.sum"] = inputs[f"{at}.{following}_norm"]
+            if half == "decoder":
+                found[f"{at}.cross.sum"] = inputs[f"{at}.feed_forward_norm"]
+            found[f"{at}.feed_forward_norm"] = outputs[f"{at}.feed_forward_norm"]
+            found[f"{at}.feed_forward.expand"] = outputs[f"{at}.feed_forward.expand"].relu()
+            found[f"{at}.feed_forward.contract"] = outputs[f"{at}.feed_forward.contract"]
+            found[f"{at}.feed_forward.sum"] = outputs[at]
+        found[f"{half}.input"] = inputs[
+            f"{half}.0.{'attention' if half == 'encoder' else 'self'}_norm"
+        ]
+    return {name: numbers.flatten() for name, numbers in found.items()}
+
+
+def weights_of(split: Any, outputs: dict[str, Tensor], module: str, causal: bool) -> Tensor:
+    """From queries and keys, query by query, and of each head only the keys so far if `causal`."""
+    q, k = (split.split(outputs[f"{module}.{part}"][None])[0] for part in ("query", "key"))
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    rows = []
+    for query in range(q.shape[1]):
+        keys = query + 1 if causal else k.shape[1]
+        rows.append(scores[:, query, :keys].softmax(-1).flatten())
+    return torch.cat(rows)
 
 
 def different(ours: Sequence[Any], theirs: Sequence[Any]) -> int:

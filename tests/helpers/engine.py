@@ -29,14 +29,15 @@ window.asked = (() => {
     }
     return btoa(text);
   };
-  // A sentence token by token: what each step answers, and the memory that it reads.
+  // A sentence token by token: what each step answers and computes, and the memory that it reads.
   const read = (source, target, off) => {
     const memory = finish(model.encode(source, off));
     let state = model.start();
     const answers = target.map((token) => {
-      const [answer] = model.step([token], [state], memory, off);
+      const trace = {};
+      const [answer] = model.step([token], [state], memory, off, trace);
       state = answer.state;
-      return answer;
+      return { ...answer, trace };
     });
     return { memory, answers };
   };
@@ -53,10 +54,15 @@ window.asked = (() => {
       answers.forEach(({ logits }, i) => all.set(logits, i * logits.length));
       return base64(all);
     }),
-    maps: (source, target, kind) => {
+    // All that is computed, by name: the encoder's, and of the decoder's steps one after the other.
+    trace: (source, target) => {
       const { memory, answers } = read(source, target, switches({}));
-      const maps = kind === "encoder" ? memory.maps : answers.map((answer) => answer.maps);
-      return maps.map((row) => row[kind].map((weights) => [...weights]));
+      const joined = (rows) => base64(Float32Array.from(rows.flatMap((row) => row)));
+      const flat = (row) => (Array.isArray(row) ? row.flatMap((one) => [...one]) : [...row]);
+      const all = (traces) => Object.keys(traces[0]).map((name) =>
+        [name, joined(traces.map((trace) => flat(trace[name])))]);
+      const steps = answers.map(({ trace }) => trace);
+      return Object.fromEntries([...all([memory.trace]), ...all(steps)]);
     },
     search: (sources, kind, options, off) =>
       sources.map((source) => search(source, kind, options, switches(off))),
@@ -107,18 +113,13 @@ class Engine:
         self, pairs: Sequence[tuple[list[int], list[int]]], off: Mapping[str, Any] | None = None
     ) -> list[Tensor]:
         """For each pair of source and target tokens [T, V]."""
-        answers = [base64.b64decode(answer) for answer in self.ask("logits", pairs, off or {})]
-        rows = [torch.frombuffer(bytearray(answer), dtype=torch.float32) for answer in answers]
+        rows = [numbers_of(answer) for answer in self.ask("logits", pairs, off or {})]
         return [row.view(len(target), -1) for row, (_, target) in zip(rows, pairs, strict=True)]
 
-    def maps(self, kind: str, source: list[int], target: list[int], heads: int) -> Tensor:
-        """Of one pair, as the package has them: [layers, H, queries, keys]."""
-        keys = len(target if kind == "decoder" else source)
-        rows = []
-        for layers in self.ask("maps", source, target, kind):  # query by query
-            weights = torch.tensor(layers).view(len(layers), heads, -1)
-            rows.append(nn.functional.pad(weights, (0, keys - weights.shape[-1])))
-        return torch.stack(rows, dim=2)
+    def trace(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
+        """All that it computes for a pair, by name, each in one row of numbers."""
+        found = self.ask("trace", source, target)
+        return {name: numbers_of(kept) for name, kept in found.items()}
 
     def greedy(self, sources: Sequence[list[int]], off: Any = None, **options: Any) -> Any:
         return self.search("greedy", sources, off, **options)
@@ -146,6 +147,11 @@ class InBrowser(nn.Module):
             hidden = [place for place, token in enumerate(one) if token == PADDING]
             rows += self.engine.logits([(one, other)], {**self.off, "hidden": hidden})
         return torch.stack(rows)
+
+
+def numbers_of(kept: str) -> Tensor:
+    """Float32 from base64."""
+    return torch.frombuffer(bytearray(base64.b64decode(kept)), dtype=torch.float32)
 
 
 def without_padding(row: Iterable[int]) -> list[int]:

@@ -1,18 +1,30 @@
 """A check of a mistake: it passes the sound version and refuses the faulty ones."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from unmasked import plain
+from unmasked_book.workshop import examine
+from unmasked_book.workshop.mistakes import change
+from unmasked_book.workshop.reference import piece
+
 
 def told_apart(
-    check: Callable[[Any], None],
-    sound: Any,
-    *faulty: Any,
-    error: type[Exception] = AssertionError,
+    check: Callable[[Any], None], sound: Any, *faulty: Any, error: type[Exception] = AssertionError
 ) -> None:
     check(sound)
     for version in faulty:
         with pytest.raises(error):
             check(version)
+
+
+def refused(step: str, *changes: str, said: str = "") -> None:
+    """plain.py's piece is right; with each of these changes of its text, `old → new`, it is not."""
+    assert examine(step, getattr(plain, step)).right
+    for each in changes:
+        verdict = examine(step, piece(step, (change(each, {}),)))
+        assert not verdict.right
+        assert re.search(said, verdict.message), verdict.message

@@ -45,11 +45,7 @@ def house(tmp_path):
 
 
 FIGURE = "from unmasked import plots\nplots.curves({'a': [1, 2]}, xlabel='x', ylabel='y')"
-CHANGED = {
-    "print(1)": "print(2)",
-    "3": "4",
-    FIGURE: FIGURE.replace("[1, 2]", "[1, 3]"),
-}
+CHANGED = {"print(1)": "print(2)", "3": "4", FIGURE: FIGURE.replace("[1, 2]", "[1, 3]")}
 
 
 def test_a_notebook_is_stored_alike_each_time_and_what_is_no_longer_true_is_noticed(house):

@@ -19,12 +19,7 @@ from unmasked.attention import (
 )
 from unmasked.masks import causal_mask, length_mask
 
-TOLERANCE = {
-    torch.float64: 1e-12,
-    torch.float32: 1e-5,
-    torch.bfloat16: 4e-2,
-    torch.float16: 4e-3,
-}
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float16: 4e-3}
 sizes = st.integers(1, 5)
 on_every_device = pytest.mark.parametrize("device", DEVICES)
 in_every_precision = pytest.mark.parametrize("dtype", TOLERANCE)

@@ -1,7 +1,6 @@
 """Sentences in, sentences out, in the order given; and what is kept in a folder, whole or not."""
 
 import random
-from unittest.mock import MagicMock
 
 import pytest
 
@@ -97,17 +96,6 @@ def test_an_empty_sentence_stays_empty_a_text_gives_one_and_options_reach_the_se
     made.about |= {"beam_size": 3, "length_penalty": 1.5, "normalize": "length"}
     made.translate(["a"])
     assert given == {"length_penalty": 1.5, "normalize": "length"}
-
-
-@pytest.mark.parametrize(("terminal", "progress"), [(True, True), (True, False), (False, True)])
-def test_the_progress_bar_is_for_a_terminal(monkeypatch, terminal, progress):
-    bar = MagicMock()
-    monkeypatch.setattr(translator, "tqdm", bar)
-    monkeypatch.setattr(translator.sys.stderr, "isatty", lambda: terminal)
-    untrained().translate(["a", "b c", "", "d"], progress=progress, max_new_tokens=1)
-    [shown] = bar.call_args_list
-    assert shown.kwargs["total"] == 3
-    assert shown.kwargs.get("disable", False) == (not (terminal and progress))
 
 
 # --- Refusals ---------------------------------------------------------------------------------

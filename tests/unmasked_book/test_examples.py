@@ -1,4 +1,4 @@
-"""The chapters' two sentences as numbers, and back; the words to spell, and training on them."""
+"""The words to spell, and training on them."""
 
 import pytest
 import torch
@@ -8,21 +8,6 @@ from unmasked.loss import translation_loss
 from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training.fit import fit
 from unmasked_book import examples
-
-# --- A pair of sentences ----------------------------------------------------------------------
-
-
-def test_the_batch_is_that_of_chapter_1_and_words_come_back():
-    source, target = examples.sentence_batch()
-    assert source.tolist() == [[3, 4, 5, 6, 7, 2], [8, 2, 0, 0, 0, 0]]
-    assert target.tolist() == [[1, 3, 4, 5, 6, 2], [1, 7, 8, 2, 0, 0]]
-    german = examples.sentence_words(source, examples.GERMAN)
-    english = examples.sentence_words(target, examples.ENGLISH)
-    assert " ".join(german[0]) == "ich hätte gern ein bier <eos>"
-    assert " ".join(english[1]) == "<bos> thank you <eos> <pad> <pad>"
-
-
-# --- Words to spell backwards -----------------------------------------------------------------
 
 
 def generator():

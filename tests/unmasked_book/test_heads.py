@@ -13,13 +13,7 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book import heads
-from unmasked_book.heads import (
-    ROLES,
-    align,
-    between_pieces,
-    head_atlas,
-    word_of_each,
-)
+from unmasked_book.heads import ROLES, align, between_pieces, head_atlas, word_of_each
 
 # --- Words that belong together ---------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import torch
 
 import unmasked
 from unmasked_book.captions import caption_pairs
-from unmasked_book.inside import batch_of, caption_links, has_repeats, lens_picture, stream_parts
+from unmasked_book.inside import batch_of, caption_links, has_repeats, stream_parts
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +42,3 @@ def test_what_is_added_to_the_stream_adds_up_to_it(translator):
         logits = model(read.source, read.inputs)
         added_up = model.generator(model.decoder.norm(sum(parts)))
     assert torch.allclose(added_up, logits, atol=1e-3)
-
-
-def test_the_lens_says_which_token_is_likeliest_where_and_frames_the_right_ones(translator):
-    katze, hund = (translator.target.words.index(word) for word in ("▁katze", "▁hund"))
-    tokens, wanted = torch.tensor([[1, hund], [katze, hund]]), torch.tensor([katze, 2])
-    shares = torch.full((2, 2), 0.5)
-    picture = lens_picture(translator.target, shares, tokens, torch.tensor([1, katze]), wanted)
-    said = "after embedding: <bos> hund; after layer 1: katze hund. Right, and framed: 0, 1 of 2."
-    assert picture.words.endswith(said)
-    [axis, _] = picture.figure.axes
-    assert [text.get_text() for text in axis.texts] == ["<bos>", "hund", "katze", "hund"]
-    assert len(axis.patches) == 1

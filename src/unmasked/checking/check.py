@@ -1,7 +1,5 @@
 """Property tests for any encoder-decoder: is a model what its author thinks it is?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any

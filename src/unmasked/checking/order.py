@@ -1,7 +1,5 @@
 """Whether a model knows where its words stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

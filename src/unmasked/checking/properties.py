@@ -1,7 +1,5 @@
 """Whether a model answers, and always the same; ignores padding; and whether all of it learns."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 

@@ -1,7 +1,5 @@
 """Which words each output must depend on, and which it must not know."""
 
-from __future__ import annotations
-
 import contextlib
 from functools import partial
 from typing import Any

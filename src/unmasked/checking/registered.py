@@ -1,7 +1,5 @@
 """Whether PyTorch knows what a model is made of, and whether what is to be shared is shared."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations

@@ -1,7 +1,5 @@
 """What `check` found: one finding a property, and the table in which they are read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """A model is left as it was found, whatever its forward writes into it."""
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ An installed package may add a command, as an entry point of the group `unmasked
 with a docstring and `main(words)`.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

@@ -1,7 +1,5 @@
 """Scores a model on sentences that it has not seen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

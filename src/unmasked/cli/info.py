@@ -1,7 +1,5 @@
 """Says what a trained model is: its sizes, its words, and what it was trained on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

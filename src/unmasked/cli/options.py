@@ -1,7 +1,5 @@
 """What several commands take from the command line, and how a mistake in it is said."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import textwrap

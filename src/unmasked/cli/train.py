@@ -1,7 +1,5 @@
 """Trains a model and keeps it in a folder; killed at any time, it goes on where it was."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import tomllib

@@ -1,7 +1,5 @@
 """Translates sentences: those given, or one a line from standard input."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import sys

@@ -1,7 +1,5 @@
 """Translators in OPUS-MT's format."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..translator import Translator

@@ -1,7 +1,5 @@
 """Grids: matrices, masks, attention maps and batches, each told in words too."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -235,12 +233,7 @@ def attention_maps(
 
 
 def sentence_maps(
-    source: Sequence[str],
-    target: Sequence[str],
-    *,
-    encoder: Tensor,
-    decoder: Tensor,
-    cross: Tensor,
+    source: Sequence[str], target: Sequence[str], *, encoder: Tensor, decoder: Tensor, cross: Tensor
 ) -> Picture:
     """The three attentions of one sentence side by side: within the source, the target, across."""
     return map_grid(

@@ -1,7 +1,5 @@
 """Lines over one axis, and bars."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A figure that says in words what it shows, and the look that all figures of the book share."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Collection, Mapping, Sequence
 from math import ceil
@@ -67,17 +65,10 @@ class Picture:
 Labels = Sequence[str] | None
 
 
-def panels(
-    rows: int, columns: int, height: float, wider: float = 1.0
-) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of the page's width with rows × columns axes, each row `height` inches high.
-
-    The first column is so many times as wide as each of the others.
-    """
+def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of the page's width with rows × columns axes, each row `height` inches high."""
     figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
-    widths = [wider, *[1.0] * (columns - 1)]
-    grid = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
-    return figure, [list(line) for line in grid]
+    return figure, [list(line) for line in figure.subplots(rows, columns, squeeze=False)]
 
 
 def look(colours: Mapping[str, int] | None, name: str, place: int) -> int:

@@ -1,7 +1,5 @@
 """The attention viewer: every layer and head of a sentence, to be looked through by hand."""
 
-from __future__ import annotations
-
 import hashlib
 import html
 import json

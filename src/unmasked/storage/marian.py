@@ -5,8 +5,6 @@
 the first two. The starts of targets must never be generated: their bias sees to that.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from collections.abc import Mapping

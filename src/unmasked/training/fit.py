@@ -1,7 +1,5 @@
 """The shortest training loop: batches in, a model that has learnt from them out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

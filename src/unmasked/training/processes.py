@@ -1,7 +1,5 @@
 """One process or many: PyTorch's own data-parallel engine, started by torchrun."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The same recipe, data and processor give the same weights, with the same number of threads.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,14 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..errors import (
-    check_choice,
-    check_number,
-    check_probability,
-    check_seed,
-    check_whole,
-    invalid,
-)
+from ..errors import check_choice, check_number, check_probability, check_seed, check_whole, invalid
 
 
 @dataclass(frozen=True, kw_only=True)

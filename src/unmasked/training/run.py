@@ -1,7 +1,5 @@
 """From a recipe's tables to a model in a folder: data, model, training, and what is kept."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -5,8 +5,6 @@ another, is divided by that same number, so that the parts add up to the whole, 
 sentences are shared out.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

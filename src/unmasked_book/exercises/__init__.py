@@ -1,7 +1,5 @@
 """Checks for the book's exercises: `check_answer("masks 1", yours)` says whether it is right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

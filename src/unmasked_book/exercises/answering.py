@@ -1,7 +1,5 @@
 """Whether there is an answer yet, and what is said of it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,14 +1,12 @@
 """Chapter 11's exercises."""
 
-from __future__ import annotations
-
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from unmasked.evaluation import bleu
-from unmasked_book.exercises.compare import same_number
+from unmasked_book.exercises.compare import function, number, same_number
 from unmasked_book.experiments.statistics import difference
 
 Words = list[str]
@@ -17,19 +15,6 @@ RUNS = (
     ([1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 1.0, 2.0, 3.0, 4.5]),
     ([0.9, 0.2, 0.4, 0.8, 0.1], [0.5, 0.6, 0.3, 0.9, 0.4]),
 )
-
-
-def too_short(answer: float) -> str | None:
-    """Half of the right length, and no other mistake."""
-    return same_number(answer, 100 * math.exp(1 - 20 / 10), 0.01)
-
-
-def sure_gain(answer: Callable[[Sequence[float], Sequence[float]], float]) -> str | None:
-    """The lower end of the interval of the differences, seed by seed."""
-    for a, b in RUNS:
-        if wrong := same_number(answer(a, b), difference(a, b).low, 0.01):
-            return f"{wrong} That was sure_gain({a}, {b})."
-    return None
 
 
 def corpus_bleu(answer: Callable[[list[Words], list[Words]], Any]) -> str | None:
@@ -51,5 +36,8 @@ def corpus_bleu(answer: Callable[[list[Words], list[Words]], Any]) -> str | None
     return None
 
 
-CHECKS = (too_short, sure_gain)
+CHECKS = (
+    number(100 * math.exp(1 - 20 / 10), 0.01),  # half of the right length, and no other mistake
+    function("sure_gain", lambda a, b: difference(a, b).low, *RUNS, tolerance=0.01),
+)
 PLUS = corpus_bleu

@@ -1,7 +1,5 @@
 """Chapter 15's exercise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,13 +1,39 @@
 """How an answer is compared with the expected one, and what is said if they differ."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor
+
+Check = Callable[[Any], str | None]
+
+
+def number(expected: float, tolerance: float = 0.0) -> Check:
+    """A check of one number."""
+    return lambda answer: same_number(answer, expected, tolerance)
+
+
+def function(
+    name: str, right: Callable[..., Any], *cases: tuple[Any, ...], tolerance: float = 0.0
+) -> Check:
+    """A check of a function: in each case it should give what `right` gives."""
+
+    def check(answer: Callable[..., Any]) -> str | None:
+        for case in cases:
+            got, expected = answer(*case), right(*case)
+            called = f"{name}({', '.join(map(str, case))})"
+            if isinstance(expected, Tensor):
+                wrong = same_tensor(got, expected, called)
+            elif wrong := same_number(got, expected, tolerance):
+                wrong = f"{wrong} That was {called}."
+            if wrong:
+                return wrong
+        return None
+
+    return check
 
 
 def same_form(got: object, expected: Tensor, case: str) -> str | None:

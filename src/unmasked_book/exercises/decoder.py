@@ -1,7 +1,5 @@
 """Chapter 6's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,22 +9,7 @@ from torch import Tensor, nn
 from unmasked import plain
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.tokens import BOS, PADDING
-from unmasked_book.exercises.compare import same_form, same_number, same_tensor
-
-
-def remembered(answer: float) -> str | None:
-    """Keys and values of 6 layers, 8 heads of width 64, 1,000 words."""
-    return same_number(answer, 6_144_000)
-
-
-def step_mask(answer: Callable[[int, int], Tensor]) -> str | None:
-    """A causal mask [n, past + n] for n new words after `past` old ones."""
-    for past, n in ((0, 3), (4, 1), (2, 3)):
-        case = f"step_mask({past}, {n})"
-        if wrong := same_tensor(answer(past, n), causal_mask(n, past=past), case):
-            return wrong
-    return None
-
+from unmasked_book.exercises.compare import function, number, same_form, same_tensor
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]])
 CASES = ((2, 0.3, 1, 5), (1, 0.7, 63, 8))  # <eos> before the end, and padding likely
@@ -45,8 +28,10 @@ def cached(answer: Callable[[plain.Transformer, Tensor, int], Tensor]) -> str | 
                 return wrong
             if wrong := same_tensor(got, expected, case):
                 return recognised(got, model) or wrong
-        for meter in meters:
-            if wrong := meter.wrong():
+        for name, (needed, passed) in meters.items():
+            if (seen := sum(passed)) != needed:
+                enough = "enough" if seen > needed else "needed"
+                wrong = f"{name} saw {seen} positions where {needed} are {enough}"
                 return f"not yet: right tokens, but {wrong}."
     return None
 
@@ -96,38 +81,31 @@ def recognised(got: Tensor, model: plain.Transformer) -> str | None:
     return None
 
 
-class Meter:
-    """Counts the positions that pass through a module, in all sentences."""
+def metered(model: Any, n: int) -> dict[str, tuple[int, list[int]]]:
+    """Of all that is computed once for each position of the source or of the target: how many
+    positions are enough, and those that have passed since, call by call, in one sentence.
+    """
+    parts, length = {}, SOURCE.shape[1]
+    for place, layer in enumerate(model.decoder, start=1):
+        parts[f"the feed-forward of layer {place}"] = layer.feed_forward, n
+        parts[f"self_attention.key of layer {place}"] = layer.self_attention.key, n
+        parts[f"cross_attention.key of layer {place}"] = layer.cross_attention.key, length
+    for place, layer in enumerate(model.encoder, start=1):
+        parts[f"the feed-forward of the encoder's layer {place}"] = layer.feed_forward, length
+    meters = {}
+    for name, (module, needed) in parts.items():
+        passed: list[int] = []
 
-    def __init__(self, module: nn.Module, name: str, needed: int) -> None:
-        self.name, self.needed, self.passed = name, needed, 0
-        module.register_forward_hook(self.count)
+        def count(_: nn.Module, __: Any, output: Tensor, passed: list[int] = passed) -> None:
+            passed.append(output.shape[:-1].numel() // len(SOURCE))
 
-    def count(self, _: nn.Module, __: tuple[Tensor], output: Tensor) -> None:
-        self.passed += output.shape[:-1].numel()
-
-    def wrong(self) -> str | None:
-        seen = self.passed // len(SOURCE)  # in one sentence
-        if seen == self.needed:
-            return None
-        enough = "enough" if seen > self.needed else "needed"
-        return f"{self.name} saw {seen} positions where {self.needed} are {enough}"
-
-
-def metered(model: Any, n: int) -> list[Meter]:
-    """For all that is computed once for each position of the source or of the target."""
-    length, meters = SOURCE.shape[1], []
-    for number, layer in enumerate(model.decoder, start=1):
-        meters.append(Meter(layer.feed_forward, f"the feed-forward of layer {number}", n))
-        name = f"self_attention.key of layer {number}"
-        meters.append(Meter(layer.self_attention.key, name, n))
-        name = f"cross_attention.key of layer {number}"
-        meters.append(Meter(layer.cross_attention.key, name, length))
-    for number, layer in enumerate(model.encoder, start=1):
-        name = f"the feed-forward of the encoder's layer {number}"
-        meters.append(Meter(layer.feed_forward, name, length))
+        module.register_forward_hook(count)
+        meters[name] = needed, passed
     return meters
 
 
-CHECKS = (remembered, step_mask)
+CHECKS = (
+    number(6_144_000),  # keys and values of 6 layers, 8 heads of width 64, 1,000 words
+    function("step_mask", lambda past, n: causal_mask(n, past=past), (0, 3), (4, 1), (2, 3)),
+)
 PLUS = cached

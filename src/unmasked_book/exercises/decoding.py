@@ -1,7 +1,5 @@
 """Chapter 9's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +10,7 @@ import unmasked
 from unmasked import Transformer, search
 from unmasked.tokens import BOS, EOS, PADDING
 from unmasked_book.captions import CAPTIONS
-from unmasked_book.exercises.compare import same_number
-
-
-def score(answer: float) -> str | None:
-    """The sum of the logarithms over the length penalty."""
-    return same_number(answer, -2.4 / 2**0.6, 0.01)
+from unmasked_book.exercises.compare import number
 
 
 def beam_of_a_model(answer: Callable[[Transformer, Tensor, int, int], Any]) -> str | None:
@@ -56,5 +49,5 @@ def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> fl
     return logits.log_softmax(-1).gather(-1, target[:, 1:, None]).sum().item()
 
 
-CHECKS = (score,)
+CHECKS = (number(-2.4 / 2**0.6, 0.01),)  # the sum of the logarithms over the length penalty
 PLUS = beam_of_a_model

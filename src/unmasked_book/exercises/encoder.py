@@ -1,8 +1,6 @@
 """Chapter 5's exercises."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,12 +10,7 @@ from torch.nn import functional as F
 from unmasked.config import TransformerConfig
 from unmasked.masks import padding_mask
 from unmasked.transformer import Transformer
-from unmasked_book.exercises.compare import same_form, same_number, same_tensor, same_where
-
-
-def last_place(answer: float) -> str | None:
-    """The last number of the layer norm of 2, 4, 4, 6."""
-    return same_number(answer, 2**0.5, tolerance=0.005)
+from unmasked_book.exercises.compare import number, same_form, same_tensor, same_where
 
 
 def layer_norm(answer: Callable[[Tensor, float], Tensor]) -> str | None:
@@ -42,26 +35,22 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
         got = answer(model, SOURCE)
         with torch.no_grad():
             expected = added(model, padding_mask(SOURCE))
-            if wrong := other_list(got, expected):
-                return wrong
-            if wrong := other_values(got, expected):
+            if wrong := other_parts(got, expected):
                 return recognised(got, expected, model) or wrong
     return None
 
 
-def scattered(module: Transformer) -> Transformer:
-    """With random numbers in every parameter, so that no two norms and biases are alike."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return module.eval()
-
-
 def pre_norm(layers: int) -> Transformer:
-    """A small model with the norm before each sublayer, as in the models that ship."""
+    """A small model with the norm before each sublayer, as in the models that ship, and random
+    numbers in every parameter, so that no two norms and biases are alike.
+    """
     config = TransformerConfig(
         source_vocab=9, target_vocab=9, d_model=8, n_heads=2, d_ff=16, n_layers=layers, norm="pre"
     )
-    return scattered(Transformer(config))
+    model = Transformer(config).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return model
 
 
 def added(model: Any, mask: Tensor | None, normed: bool = True) -> list[Tensor]:
@@ -78,43 +67,28 @@ def added(model: Any, mask: Tensor | None, normed: bool = True) -> list[Tensor]:
     return parts
 
 
-def named(parts: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The parts by what they are, in words."""
-    layers = range(1, len(parts) // 2 + 1)
-    adds = [
-        f"what layer {n}'s {part} adds" for n in layers for part in ("attention", "feed-forward")
-    ]
-    names = (f"part {number}, {name}," for number, name in enumerate(["the embedding", *adds]))
-    return dict(zip(names, parts, strict=True))
-
-
-def other_list(got: Any, expected: list[Tensor]) -> str | None:
-    """Whether this is no list of as many tensors of these shapes."""
+def other_parts(got: Any, expected: list[Tensor]) -> str | None:
+    """No list, or of another length, or other shapes; then the sum, then each part. Padding may
+    hold anything.
+    """
     if not isinstance(got, list | tuple | Tensor):
         return f"not yet: a list of tensors is asked for, and this is a {type(got).__name__}."
     if len(got) != len(expected):
         asked = f"{len(expected)}: the embedding, and two for each layer"
         return f"not yet: the list has {len(got)} parts, and should have {asked}."
-    cases = zip(got, named(expected).items(), strict=True)
-    return next((wrong for part, (case, x) in cases if (wrong := same_form(part, x, case))), None)
+    names = ["the embedding"]
+    for layer in range(1, len(expected) // 2 + 1):
+        names += [f"what layer {layer}'s {part} adds" for part in ("attention", "feed-forward")]
+    cases = [f"part {place}, {name}," for place, name in enumerate(names)]
+    parts = list(zip(got, expected, cases, strict=True))
+    if wrong := next(filter(None, (same_form(*part) for part in parts)), None):
+        return wrong
+    mine, right = (torch.stack([*each]).sum(0) for each in (got, expected))
+    parts.insert(0, (mine, right, "the sum of the parts, which goes into the last norm,"))
+    return next(filter(None, (same_where(SOURCE != 0, *part) for part in parts)), None)
 
 
-def other_values(got: Sequence[Tensor], expected: Sequence[Tensor]) -> str | None:
-    """First the sum, then each part. Padding may hold anything."""
-    pairs = {
-        "the sum of the parts, which goes into the last norm,": (
-            torch.stack([*got]).sum(0),
-            torch.stack([*expected]).sum(0),
-        )
-    }
-    pairs |= dict(zip(named(expected), zip(got, expected, strict=True), strict=True))
-    for case, (part, x) in pairs.items():
-        if wrong := same_where(SOURCE != 0, part, x, case):
-            return wrong
-    return None
-
-
-def recognised(got: Sequence[Tensor], expected: list[Tensor], model: Transformer) -> str | None:
+def recognised(got: Any, expected: list[Tensor], model: Transformer) -> str | None:
     """Three lists that are something else."""
     mask, running = padding_mask(SOURCE), list(torch.stack(expected).cumsum(0))
     lists = {
@@ -125,10 +99,10 @@ def recognised(got: Sequence[Tensor], expected: list[Tensor], model: Transformer
         ),
     }
     for what, parts in lists.items():
-        if other_values(got, parts) is None:
+        if other_parts(got, parts) is None:
             return f"not yet: this is {what}."
     return None
 
 
-CHECKS = (last_place, layer_norm)
+CHECKS = (number(2**0.5, 0.005), layer_norm)  # the last number of the layer norm of 2, 4, 4, 6
 PLUS = stream

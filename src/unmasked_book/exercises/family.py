@@ -1,7 +1,5 @@
 """Chapter 14's exercises."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable
@@ -11,25 +9,10 @@ import torch
 
 from unmasked_book import family
 from unmasked_book.exercises.answering import NoAnswerError
-from unmasked_book.exercises.compare import same_number, same_where
+from unmasked_book.exercises.compare import function, number, same_where
 from unmasked_book.family import GPT
 from unmasked_book.workshop.mistakes import known
 from unmasked_book.workshop.verdicts import unwritten
-
-
-def grouped(answer: float) -> str | None:
-    """The four matrices of Mistral 7B's attention: 32 heads of 128, in 8 groups."""
-    return same_number(answer, 2 * 4096 * 4096 + 2 * 4096 * 8 * 128)
-
-
-def bucket(answer: Callable[[int], int]) -> str | None:
-    """T5's 32 buckets of a decoder: one for each distance below 16, then by the logarithm."""
-    for distance in range(300):
-        far = 16 + int(16 * math.log(max(distance, 16) / 16) / math.log(128 / 16))
-        if wrong := same_number(answer(distance), min(distance, far, 31)):
-            return f"{wrong} (bucket({distance}))"
-    return None
-
 
 SIZES = (9, 12, 3, 2, 20)
 TOKENS = torch.tensor([[1, 5, 4, 8, 2], [1, 7, 2, 0, 0], [0, 0, 1, 7, 3]])  # padding on either side
@@ -63,5 +46,14 @@ def edited(old: str, new: str) -> Any:
     return names["GPT"]
 
 
-CHECKS = (grouped, bucket)
+def bucket(distance: int) -> int:
+    """T5's 32 buckets of a decoder: one for each distance below 16, then by the logarithm."""
+    far = 16 + int(16 * math.log(max(distance, 16) / 16) / math.log(128 / 16))
+    return min(distance, far, 31)
+
+
+CHECKS = (
+    number(2 * 4096 * 4096 + 2 * 4096 * 8 * 128),  # Mistral 7B: 32 heads of 128, in 8 groups
+    function("bucket", bucket, *((distance,) for distance in range(300))),
+)
 PLUS = half

@@ -1,7 +1,5 @@
 """Chapter 12's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Chapter 1's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -9,25 +7,9 @@ from torch import Tensor
 
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.tokens import EOS, PADDING
-from unmasked_book.exercises.compare import same_form, same_number, same_tensor
+from unmasked_book.exercises.compare import function, number, same_form
 
 TARGET = torch.tensor([[1, 8, 9, 10, 11], [1, 8, 12, 0, 0]])  # lengths 5 and 3, as in the chapter
-
-
-def visible_pairs(answer: float) -> str | None:
-    """How many pairs may attend in the decoder of a batch of lengths 5 and 3?"""
-    mask = padding_mask(TARGET) & causal_mask(5)
-    return same_number(answer, int(mask.sum()))
-
-
-def window(answer: Callable[[int, int], Tensor]) -> str | None:
-    """A causal mask [n, n] in which each position sees itself and the width - 1 before it."""
-    for n, width in ((1, 1), (5, 1), (6, 3), (4, 9)):
-        row, column = torch.arange(n)[:, None], torch.arange(n)
-        expected = (column <= row) & (column > row - width)
-        if wrong := same_tensor(answer(n, width), expected, f"window({n}, {width})"):
-            return wrong
-    return None
 
 
 PACKED = (  # sentences of different lengths, one of a single word, and a row without padding
@@ -82,5 +64,15 @@ def sees(pairs: Tensor, verb: str = "sees") -> str:
     return f"position {query} {verb} position {key}"
 
 
-CHECKS = (visible_pairs, window)
+def window(n: int, width: int) -> Tensor:
+    """A causal mask [n, n] in which each position sees itself and the width - 1 before it."""
+    row, column = torch.arange(n)[:, None], torch.arange(n)
+    return (column <= row) & (column > row - width)
+
+
+VISIBLE = padding_mask(TARGET) & causal_mask(5)  # pairs in the decoder of lengths 5 and 3
+CHECKS = (
+    number(int(VISIBLE.sum())),
+    function("window", window, (1, 1), (5, 1), (6, 3), (4, 9)),
+)
 PLUS = packed

@@ -1,7 +1,5 @@
 """Chapter 2's exercises."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -9,12 +7,7 @@ import torch
 from torch import Tensor
 
 from unmasked.positions import frequencies, sinusoids
-from unmasked_book.exercises.compare import same_form, same_number, same_tensor
-
-
-def longest_wave(answer: float) -> str | None:
-    """After how many positions does the slowest wave of a model of width 512 begin again?"""
-    return same_number(answer, 2 * math.pi / float(frequencies(512)[-1]), tolerance=0.01)
+from unmasked_book.exercises.compare import number, same_form, same_tensor
 
 
 def turned(answer: Callable[[Tensor, int], Tensor]) -> str | None:
@@ -82,5 +75,6 @@ def recognised(got: Tensor, x: Tensor) -> str | None:
     return None
 
 
-CHECKS = (longest_wave, turned)
+# After so many positions the slowest wave of a model of width 512 begins again.
+CHECKS = (number(2 * math.pi / float(frequencies(512)[-1]), 0.01), turned)
 PLUS = rotary

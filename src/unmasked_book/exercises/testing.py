@@ -1,7 +1,5 @@
 """Chapter 17's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -56,50 +54,27 @@ def agrees(answer: Callable[..., Any]) -> str | None:
     return None
 
 
-def past(x: Tensor) -> Tensor:
-    return x.cumsum(1)
-
-
-def everything(x: Tensor) -> Tensor:
-    return x.sum(1, keepdim=True).expand_as(x)
-
-
-def itself(x: Tensor) -> Tensor:
-    return x
-
-
-def next_word(x: Tensor) -> Tensor:
-    return x + F.pad(x[:, 1:], (0, 0, 0, 1))
-
-
-def last_word_at_the_start(x: Tensor) -> Tensor:
-    return torch.cat([x[:, :1] + x[:, -1:], x[:, 1:]], dim=1).cumsum(1)
-
-
-def second_word_at_the_start(x: Tensor) -> Tensor:
-    return torch.cat([x[:, :1] + x[:, 1:2], x[:, 1:]], dim=1)
-
-
-MODELS: tuple[tuple[Callable[[Tensor], Tensor], bool], ...] = (
-    (past, False),
-    (everything, True),
-    (itself, False),
-    (next_word, True),
-    (last_word_at_the_start, True),
-    (second_word_at_the_start, True),
-)
+MODELS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {  # what outputs see, and a leak?
+    "past": (lambda x: x.cumsum(1), False),
+    "everything": (lambda x: x.sum(1, keepdim=True).expand_as(x), True),
+    "itself": (lambda x: x, False),
+    "next word": (lambda x: x + F.pad(x[:, 1:], (0, 0, 0, 1)), True),
+    "last word at the start": (
+        lambda x: torch.cat([x[:, :1] + x[:, -1:], x[:, 1:]], dim=1).cumsum(1), True),
+    "second word at the start": (
+        lambda x: torch.cat([x[:, :1] + x[:, 1:2], x[:, 1:]], dim=1), True),
+}  # fmt: skip
 
 
 def leaks(answer: Callable[[Callable[[Tensor], Tensor], Tensor], Any]) -> str | None:
     """Whether any output depends on a later word, for models that are sums of one-hot rows."""
-    for sees, expected in MODELS:
+    for name, (sees, expected) in MODELS.items():
 
         def forward(target: Tensor, sees: Callable[[Tensor], Tensor] = sees) -> Tensor:
             return sees(F.one_hot(target, VOCABULARY).double())
 
         got = answer(forward, torch.tensor(TARGET))
         if bool(got) != expected:
-            name = sees.__name__.replace("_", " ")
             fact = "sees a later word" if expected else "sees no later word"
             return f"not yet: a model whose outputs see {name!r} {fact}, and leaks(...) is {got}."
     return None

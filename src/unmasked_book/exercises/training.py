@@ -1,7 +1,5 @@
 """Chapter 8's exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -9,21 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from unmasked_book.exercises.answering import NoAnswerError
-from unmasked_book.exercises.compare import same_number, same_tensor
-
-
-def highest_rate(answer: float) -> str | None:
-    """The paper's rate at the end of its warm-up."""
-    return same_number(answer, (512 * 4000) ** -0.5, 0.02)
-
-
-def rate(answer: Callable[[int, int, int], float]) -> str | None:
-    """Equation 3: a line, then the root."""
-    for step, d, warmup in ((1, 512, 4000), (4000, 512, 4000), (9000, 64, 100)):
-        expected = d**-0.5 * min(step**-0.5, step * warmup**-1.5)
-        if wrong := same_number(answer(step, d, warmup), expected, 1e-6):
-            return f"{wrong} (rate{(step, d, warmup)})"
-    return None
+from unmasked_book.exercises.compare import function, number, same_tensor
 
 
 def adam(answer: Callable[..., Any]) -> str | None:
@@ -68,5 +52,11 @@ def advice(before: Tensor, mine: Tensor, theirs: Tensor, step: int) -> str:
     return ""
 
 
-CHECKS = (highest_rate, rate)
+def rate(step: int, d: int, warmup: int) -> float:
+    """Equation 3: a line, then the root."""
+    return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+STEPS = ((1, 512, 4000), (4000, 512, 4000), (9000, 64, 100))
+CHECKS = (number(rate(4000, 512, 4000), 0.02), function("rate", rate, *STEPS, tolerance=1e-6))
 PLUS = adam

@@ -1,7 +1,5 @@
 """Chapter 10's exercises."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

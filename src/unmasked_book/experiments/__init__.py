@@ -1,7 +1,5 @@
 """Chapter 15's experiments that can be recorded again; appendix A has the records of all others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from unmasked_book.experiments import root_of_width, several_heads, warm_up
@@ -9,8 +7,6 @@ from unmasked_book.experiments.procedure import Experiment
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     "root-of-width": root_of_width.EXPERIMENT,
-    "smaller-steps": root_of_width.SMALLER_STEPS,
-    "steps-alone": root_of_width.STEPS_ALONE,
     "heads": several_heads.EXPERIMENT,
     "warm-up": warm_up.EXPERIMENT,
 }

@@ -1,15 +1,12 @@
 """One way to train and to measure, for every model that is compared; and what they learn from."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from unmasked.errors import invalid
 from unmasked.loss import smoothed_cross_entropy, teacher_forcing
 from unmasked.text.corpus import Corpus
 from unmasked.tokens import PADDING
@@ -28,17 +25,13 @@ def learn(
     *,
     watch: Callable[[], float] | None = None,
     every: int = 50,
-    factors: Mapping[nn.Parameter, float] | None = None,
 ) -> list[float]:
     """Trains model(source, target) → logits in place; what `watch` returns, `every` so many steps.
 
-    Dropout is drawn from the recipe's seed. The paper's own rate is for width 512; that of some
-    parameters may be multiplied by `factors`.
+    Dropout is drawn from the recipe's seed. The paper's own rate is for width 512.
     """
     device = next(model.parameters()).device
     optimizer, stream = optimizer_for(model, recipe), corpus.stream(recipe.tokens, recipe.seed)
-    for parameter, factor in (factors or {}).items():
-        apart(optimizer, parameter, factor)
     seen = []
     torch.manual_seed(recipe.seed)
     model.train()
@@ -46,7 +39,7 @@ def learn(
         pairs, _ = next(stream)
         source, target = (x.to(device) for x in corpus.batch(pairs))
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, recipe, 512) * group.get("factor", 1)
+            group["lr"] = rate_at(step, recipe, 512)
         optimizer.zero_grad()
         label_cross_entropy(model, source, target, recipe.smoothing).mean().backward()
         nn.utils.clip_grad_norm_(model.parameters(), recipe.clip or torch.inf)
@@ -55,17 +48,6 @@ def learn(
             seen.append(watch())
     model.eval()
     return seen
-
-
-def apart(optimizer: torch.optim.Optimizer, parameter: nn.Parameter, factor: float) -> None:
-    """Moves a parameter into a group of its own, with the same options and this factor."""
-    for group in optimizer.param_groups:
-        others = [each for each in group["params"] if each is not parameter]
-        if len(others) < len(group["params"]):
-            group["params"] = others
-            optimizer.add_param_group({**group, "params": [parameter], "factor": factor})
-            return
-    raise invalid("factors", "parameters of the model", "another", "take them from the same model")
 
 
 def learn_texts(model: nn.Module, texts: Texts, recipe: Recipe, looks: int = 12) -> dict[str, Any]:

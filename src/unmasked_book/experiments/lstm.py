@@ -5,8 +5,6 @@ An LSTM reads the source in both directions, another writes the target and looks
 Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from math import isqrt
 from typing import Any, NamedTuple, cast

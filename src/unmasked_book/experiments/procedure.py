@@ -4,8 +4,6 @@ Every option that a model may choose, its learning rate above all, is tried step
 ladder, until the best on validation data has a worse neighbour on either side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean

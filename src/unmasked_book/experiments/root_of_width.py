@@ -1,7 +1,5 @@
 """Why scores are divided by √K: what becomes of learning without it, and with a smaller start."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -15,8 +13,6 @@ from unmasked_book.experiments.learning import learn, score, spelling_corpus
 from unmasked_book.experiments.procedure import Experiment
 
 DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
-SLOWER = "not divided, smaller start and steps"
-ONLY_SLOWER = "not divided, smaller steps"
 KINDS = (DIVIDED, UNDIVIDED, SMALLER)
 WIDTHS = (16, 64, 256)
 STEPS = 300
@@ -32,29 +28,11 @@ def changed(model: nn.Module, kind: str) -> nn.Module:
         if isinstance(part, MultiHeadAttention) and kind != DIVIDED:
             root = math.sqrt(part.d_model // part.n_heads)
             part.query.register_forward_hook(lambda _, __, out, root=root: out * root)
-            if kind in (SMALLER, SLOWER):
+            if kind == SMALLER:
                 with torch.no_grad():
-                    for parameter in parameters_of_scores(part):
+                    for parameter in (*part.query.parameters(), *part.key.parameters()):
                         parameter.div_(math.sqrt(root))
     return model
-
-
-def parameters_of_scores(part: MultiHeadAttention) -> list[nn.Parameter]:
-    return [*part.query.parameters(), *part.key.parameters()]
-
-
-def factors(model: nn.Module, kind: str) -> dict[nn.Parameter, float]:
-    """What the rate of each is multiplied by. Adam's steps do not shrink with the weights; for them
-    to be as small as the start, in proportion, they are divided by the fourth root of the width.
-    """
-    if kind not in (SLOWER, ONLY_SLOWER):
-        return {}
-    parts = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
-    return {
-        parameter: (part.d_model // part.n_heads) ** -0.25
-        for part in parts
-        for parameter in parameters_of_scores(part)
-    }
 
 
 def trial(*, width: int, kind: str, rate: float, seed: int, steps: int = STEPS) -> dict[str, float]:
@@ -63,19 +41,14 @@ def trial(*, width: int, kind: str, rate: float, seed: int, steps: int = STEPS) 
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     corpus = spelling_corpus(20 * steps, seed=seed)
-    learn(model, corpus, recipe, factors=factors(model, kind))
+    learn(model, corpus, recipe)
     nats, right = score(model, spelling_corpus(500, seed=seed + 10_000))
     validation = score(model, spelling_corpus(500, seed=seed + 20_000)).cross_entropy
     return {"validation": validation, "nats": nats, "right": right}
 
 
-RATES = (0.001, 0.002, 0.004)
 EXPERIMENT = Experiment(
     trial,
     [{"width": width, "kind": kind} for width, kind in product(WIDTHS, KINDS)],
-    {"rate": RATES},
-)
-SMALLER_STEPS = Experiment(trial, [{"width": n, "kind": SLOWER} for n in WIDTHS], {"rate": RATES})
-STEPS_ALONE = Experiment(
-    trial, [{"width": n, "kind": ONLY_SLOWER} for n in WIDTHS], {"rate": RATES}
+    {"rate": (0.001, 0.002, 0.004)},
 )

@@ -3,8 +3,6 @@
 All translate the phrasebook, with the same number of steps, batches and parameters.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

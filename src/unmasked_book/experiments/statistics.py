@@ -1,7 +1,5 @@
 """Several trainings beside each other: their rows, and their means with intervals, drawn."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce

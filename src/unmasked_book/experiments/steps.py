@@ -4,8 +4,6 @@ A row is one speller with one bug and one seed. The record names the commit in w
 runs; there the 28 bugs are made, a line of a sound training each.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentences to translate, cut into subwords that are learnt from the training sentences alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Four layers, random words to be spelled backwards, the same steps and batches fo
 the gradient clipped and without.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 from unmasked.training.recipe import Recipe

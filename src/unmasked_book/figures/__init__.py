@@ -1,7 +1,5 @@
 """The book's drawings: SVG in the page's own colours, each described in words inside."""
 
-from __future__ import annotations
-
 from html import escape, unescape
 from pathlib import Path
 

@@ -1,11 +1,10 @@
-"""What of the book runs in a reader's browser: the trained model, and four figures to explore."""
+"""What of the book runs in a reader's browser: the trained model, and three figures to explore."""
 
 from unmasked_book.live.explore import (
-    explore_attention,
     explore_beam,
     explore_masks,
     explore_positions,
 )
 from unmasked_book.live.translator import live
 
-__all__ = ["explore_attention", "explore_beam", "explore_masks", "explore_positions", "live"]
+__all__ = ["explore_beam", "explore_masks", "explore_positions", "live"]

@@ -1,4 +1,4 @@
-"""Four figures of the chapters that a reader can take in hand: each a figure, and a live element.
+"""Three figures of the chapters that a reader can take in hand: each a figure, and a live element.
 
 A call displays its figure, which stays where no script runs (GitHub, paper), and then an element
 that takes the figure's place where one does. The script comes with it: nothing is loaded.
@@ -22,7 +22,6 @@ from unmasked.attention import masked_softmax
 from unmasked.errors import check_number, check_type, check_whole, invalid
 from unmasked.masks import causal_mask
 from unmasked.plots import sentence_maps
-from unmasked.plots.lines import bars
 from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
 from unmasked.positions import frequencies, sinusoids
 from unmasked.search import limits_of, penalty, without_padding
@@ -171,42 +170,6 @@ def branches(
         if longer in known:
             tree[-1].append(branches(known, numbers, longer))
     return tree
-
-
-# --- The square root (chapter 3) --------------------------------------------------------------
-
-
-def explore_attention(scores: Sequence[float] | Tensor, *, start: int = 64) -> Explorable:
-    """What the softmax makes of scores if keys are 1 to 1024 wide, with √d as divisor and without.
-
-    `scores` are those of one query, after the division. Undivided ones are √d times as large.
-    """
-    widths = [2**power for power in range(11)]
-    if start not in widths:
-        raise invalid("start", "a power of two from 1 to 1024", repr(start), "take 64, say")
-    given = torch.as_tensor(scores, dtype=torch.float64)
-    if given.dim() != 1 or not 2 <= len(given) <= 12 or not given.isfinite().all():
-        fix = "give those of one query with a few keys"
-        raise invalid("scores", "from 2 to 12 finite numbers", given.tolist(), fix)
-    values = [round(score, 3) for score in given.tolist()]
-    given = torch.tensor(values, dtype=torch.float64)
-    weights = {"divided": given.softmax(-1), "not divided": (given * math.sqrt(start)).softmax(-1)}
-    entropy = {
-        name: (torch.special.entr(w).sum() / math.log(2)).item() for name, w in weights.items()
-    }
-    picture = bars(
-        {f"{name}, entropy {entropy[name]:.2f} bits": w.tolist() for name, w in weights.items()},
-        [f"key {number}" for number in range(1, len(values) + 1)],
-        xlabel="weight",
-        title=f"One query, vectors of width {start}",
-    )
-    words = (
-        f"The softmax of {len(values)} scores, with a width of 1 to 1024 to choose, divided by its "
-        f"square root or not. At {start} the entropy of the weights is {entropy['divided']:.2f} "
-        f"bits if divided and {entropy['not divided']:.2f} if not."
-    )
-    data = {"scores": values, "widths": widths, "start": start}
-    return Explorable("attention", picture, words, data)
 
 
 # --- Masks (chapter 1) ------------------------------------------------------------------------

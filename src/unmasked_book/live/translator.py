@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import html
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
-
-import torch
 
 from unmasked.errors import check_choice
 from unmasked.plots.viewer import View
 from unmasked.translator import folder_of, shipped_models
+from unmasked_book.figures import figure
 from unmasked_book.live.bundle import HERE, bundle
+from unmasked_book.live.code import lines_of_places
 from unmasked_book.live.packing import packed
 from unmasked_book.records import recorded
 
@@ -22,43 +24,65 @@ WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",
     "en-de": "A caption in English, translated by the book's model as you type.",
 }
+FIRST = {"de-en": [2, 2], "en-de": [2, 1]}  # the layer and head that are open at first
 
 
-def live(model: str = "de-en") -> View:
-    """The trained model, alive in this cell's output: type, look where it looks, break it.
+def live(model: str | Path = "de-en") -> View:
+    """A trained model, alive in this cell's output: type, open every box of it, break it.
 
-    Works in JupyterLab, Colab and VS Code, without a network. The output holds the model itself,
-    about 3 MB: clear it before you save the notebook.
+    `model` is a shipped one or the folder of your own. Works in JupyterLab, Colab and VS Code,
+    without a network. The output holds the model itself, about 3 MB for a shipped one: clear it
+    before you save the notebook.
     """
-    check_choice("model", model, tuple(shipped_models()))
-    data = base64.b64encode(model_file(model)).decode("ascii")
+    own = Path(model).is_dir()
+    if not own:
+        check_choice("model", str(model), tuple(shipped_models()))
+    name = "your model" if own else str(model)
+    packed_model = packed(Path(model)) if own else model_file(name)
+    data = base64.b64encode(packed_model).decode("ascii")
     box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
-    call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(page(model, [model]))});'
-    given = (
-        f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{model}"] = "{data}";'
-    )
+    known = {"model": name, "names": [name], "best": {}, "at": ""} if own else page(name, [name])
+    call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(known)});'
+    given = f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{name}"] = "{data}";'
+    words = WORDS.get(name, "A sentence, translated by your model as you type.")
     return View(
-        f'<div class="unmasked-live" id="{box}" role="region" aria-label="{WORDS[model]}"></div>\n'
+        f'<div class="unmasked-live" id="{box}" role="region" aria-label="{words}"></div>\n'
         f"<script>\n{given}\n{script()}{call}\n</script>",
-        f"{WORDS[model]} It needs a notebook that shows HTML and runs its scripts.",
+        f"{words} It needs a notebook that shows HTML and runs its scripts.",
     )
 
 
 def page(model: str, names: list[str], **where: Any) -> dict[str, Any]:
-    """What the script has to know: the models, their sizes and best heads, and where files are."""
+    """What the script has to know: models, their sizes and first heads, what a part is worth."""
     sizes = {name: f"{len(model_file(name)) / 1e6:.1f}" for name in names}
-    best = {name: best_head(name) for name in names}
-    return {"model": model, "names": names, "megabytes": sizes, "best": best, "at": "", **where}
+    scores = recorded("ablations")["models"]
+    worth = {
+        name: {camel(part) or "whole": f"{row['bleu']:.1f}" for part, row in scores[name].items()}
+        for name in names
+    }
+    known = {"model": model, "names": names, "megabytes": sizes, "best": FIRST, "worth": worth}
+    return {**known, "at": "", **where}
 
 
-def box(model: str, at: str, *, broken: bool = False) -> str:
-    """What a page of the book holds before the click: a button that says how much it loads."""
-    data = page(model, sorted(shipped_models()), at=at, linked=True, open=broken)
-    megabytes = f"{(len(model_file(model)) + len(script())) / 1e6:.1f}"
+def camel(name: str) -> str:
+    """A part's name as the script has it: `encoderSelf`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def box(model: str, at: str, *, drawn: bool = False) -> str:
+    """What a page holds before the click: a button that says how much it loads.
+
+    If `drawn`, the figure as it is on paper, too.
+    """
+    data = page(model, sorted(shipped_models()), at=at, linked=True)
+    sent = len(model_file(model)) + len(gzip.compress(script().encode()))  # as servers send scripts
+    drawing = figure("architecture-pre")._repr_html_()
     values = {
+        "FIGURE": f'<div class="unmasked-static">{drawing}</div>' if drawn else "",
         "WORDS": WORDS[model],
         "DATA": html.escape(json.dumps(data, separators=(",", ":"))),
-        "MB": megabytes,
+        "MB": f"{sent / 1e6:.1f}",
     }
     text = (HERE / "widgets/button.html").read_text(encoding="utf-8")
     for name, value in values.items():
@@ -66,18 +90,21 @@ def box(model: str, at: str, *, broken: bool = False) -> str:
     return text
 
 
+@cache
 def script() -> str:
     """All of the translator's code and style, as one classic script."""
-    return bundle("widgets/page.js")
+    places = lines_of_places()
+    texts = dict(line for both in places.values() for lines in both for line in lines)
+    numbers = {
+        place: [[number for number, _ in lines] for lines in both] for place, both in places.items()
+    }
+    text = bundle("widgets/page.js")
+    for name, known in (("LINES", numbers), ("TEXTS", texts)):
+        kept = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
+        text = text.replace(f'"@{name}@"', kept)
+    return text
 
 
 @cache
 def model_file(name: str) -> bytes:
     return packed(folder_of(name))
-
-
-def best_head(name: str) -> tuple[int, int]:
-    """The layer and head whose cross-attention looks most at the word that is being translated."""
-    aligned = torch.tensor(recorded(f"multi30k-{name}")["atlas"]["cross"]["aligned"])
-    layer, head = divmod(int(aligned.argmax()), aligned.shape[1])
-    return layer, head

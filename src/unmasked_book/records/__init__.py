@@ -1,7 +1,5 @@
 """Recorded runs: what was measured on a machine that is named, on a day, by a command."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

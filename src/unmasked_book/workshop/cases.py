@@ -4,8 +4,6 @@ In the large ones no two sizes that matter are equal, but for a square one where
 arguments would only be an error of shapes. No query is without a key.
 """
 
-from __future__ import annotations
-
 import random
 import zlib
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """write the Transformer yourself and be told which mistake it is; grade; hunt for bugs"""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

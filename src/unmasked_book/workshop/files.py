@@ -1,7 +1,5 @@
 """A reader's pieces: read from a file, or written to one from the cells of a notebook."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import linecache

@@ -1,7 +1,5 @@
 """For teachers: every file of a folder, each in a process of its own with limits."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The hunt: a plain.py with known mistakes planted, and its symptoms beside a healthy one's."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import re

@@ -1,7 +1,5 @@
 """A reader's code may loop for ever; then it is stopped where it is."""
 
-from __future__ import annotations
-
 import _thread
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The table of known mistakes: a line of mistakes.txt each."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple

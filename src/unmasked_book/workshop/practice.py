@@ -1,7 +1,5 @@
 """A Transformer of the reader's pieces at work: with trained weights, and trained anew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The eleven pieces of `unmasked/plain.py` as text, and what becomes of them with a mistake."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ compared with those of every known mistake, then of every two; a mistake is name
 agree. What nobody knows is located by what each part receives, and by the smallest case.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dis
 import inspect

@@ -1,7 +1,5 @@
 """What a reader calls, in a notebook or through the command: attempt, hint, solution, finish."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import tomllib

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from helpers import own_lines, small_config
+from helpers import small_config
 from helpers.small_training import stopping_at
 from unmasked import Transformer, TransformerConfig, __version__
 from unmasked.cli import COMMANDS, info, main, options, train, translate
@@ -206,17 +206,6 @@ def test_options_reach_the_training(command, tmp_path, monkeypatch):
     assert given.items() >= expected.items()
     command(f"{line} --quiet")
     assert not any(given[name] for name in ("progress", "resume", "tensorboard_folder"))
-
-
-def test_two_processes_train_what_one_does_and_only_the_first_writes(run, tmp_path):
-    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "unmasked"]
-    line = f"train --config {run.parent}/tiny.toml --out {tmp_path}/two {QUIETLY}"
-    call = [sys.executable, "-m", *launch, *shlex.split(line)]
-    found = subprocess.run(call, env=ENVIRONMENT, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count("2 processes on cpu") == found.stdout.count("the model is in") == 1
-    assert len(own_lines(found.stdout)) == 5
-    assert Translator.load(tmp_path / "two").about["recipe"]["training"]["steps"] == 10
 
 
 # --- translate --------------------------------------------------------------------------------

@@ -144,48 +144,6 @@ def test_a_sentence_its_translation_and_its_alignment(said, in_german, in_englis
         )
 
 
-# --- Endings ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("article", "case", "expected"),
-    [
-        ("der", 0, "der alte, die alte, das alte, die alten"),
-        ("der", 1, "den alten, die alte, das alte, die alten"),
-        ("der", 2, "dem alten, der alten, dem alten, den alten"),
-        ("kein", 0, "kein alter, keine alte, kein altes, keine alten"),
-        ("kein", 1, "keinen alten, keine alte, kein altes, keine alten"),
-        ("kein", 2, "keinem alten, keiner alten, keinem alten, keinen alten"),
-    ],
-)
-def test_articles_and_adjectives_have_their_endings(article, case, expected):
-    nouns = [("mann", False), ("frau", False), ("kind", False), ("kind", True)]
-    for (noun, plural), form in zip(nouns, expected.split(", "), strict=True):
-        said = (article, NOUN[noun], plural, case)
-        assert f"{german.determiner(*said)} {german.adjective('alt', *said)}" == form
-
-
-# What ich, du, er, wir, ihr and sie say.
-CONJUGATIONS = """
-    sein        bin         bist        ist         sind        seid        sind
-    haben       habe        hast        hat         haben       habt        haben
-    wissen      weiß        weißt       weiß        wissen      wisst       wissen
-    können      kann        kannst      kann        können      könnt       können
-    dürfen      darf        darfst      darf        dürfen      dürft       dürfen
-    möchten     möchte      möchtest    möchte      möchten     möchtet     möchten
-    ansehen     sehe        siehst      sieht       sehen       seht        sehen
-    arbeiten    arbeite     arbeitest   arbeitet    arbeiten    arbeitet    arbeiten
-    tanzen      tanze       tanzt       tanzt       tanzen      tanzt       tanzen
-"""
-
-
-@pytest.mark.parametrize("row", CONJUGATIONS.strip().splitlines(), ids=lambda row: row.split()[0])
-def test_german_verbs_are_conjugated(row):
-    infinitive, *expected = row.split()
-    persons = [(person, plural) for plural in (False, True) for person in (1, 2, 3)]
-    assert [german.conjugate((VERB | MODAL)[infinitive], *who) for who in persons] == expected
-
-
 # --- What is drawn ----------------------------------------------------------------------------
 
 
@@ -264,22 +222,6 @@ test_what_cannot_be_drawn_is_refused = refusals(
 
 
 # --- Training and held-out --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        (say("der alt mann", "ansehen", "ein rot hut"), {"ansehen hut", "alt mann", "rot hut"}),
-        (ask(DU, "sehen", WHAT, first="object"), set()),
-        (say("die tür", "sein", how="rot"), {"rot tür"}),
-        (say(ER, "sein", how="müde"), set()),
-        (say("ein ei", "liegen", at=("in", "der alt garten")), {"alt garten"}),
-        (both(say(ICH, "trinken", "der tee"), "weil", say("die katze", "sein", how="müde")),
-         {"trinken tee", "müde katze"}),
-    ],
-)  # fmt: skip
-def test_the_combinations_of_a_sentence(said, expected):
-    assert {" ".join(words) for words in combinations(whole(said))} == expected
 
 
 def test_held_out_sentences_are_new_in_their_combinations_and_not_in_their_words():

@@ -79,8 +79,7 @@ def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("asked", "got", "calls"),
-    [("cuda", GPU, [GPU, ("nccl",), ()]), ("mps", CPU, [("gloo",), ()])],
+    ("asked", "got", "calls"), [("cuda", GPU, [GPU, ("nccl",), ()]), ("mps", CPU, [("gloo",), ()])]
 )
 def test_each_process_has_a_gpu_of_its_own_or_shares_the_processor(monkeypatch, asked, got, calls):
     called = []

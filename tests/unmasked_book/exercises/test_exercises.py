@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from unmasked.evaluation import bleu
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.positions import frequencies, shift_matrix
 from unmasked.search import beam
 from unmasked_book.exercises import CHECKS, check_answer
-from unmasked_book.exercises.compare import same_number
-from unmasked_book.exercises.decoder import CASES, SOURCE, talkative, written
-from unmasked_book.exercises.encoder import added, pre_norm
+from unmasked_book.exercises.encoder import added
 from unmasked_book.exercises.family import edited
 from unmasked_book.experiments.statistics import difference, interval
 from unmasked_book.workshop.mistakes import known
@@ -88,86 +85,49 @@ def anew(model, source):
 
 
 WRONG = {
-    "masks 1": [
-        (25, "25 is too low"),
-        (30, "30 is too high"),
-    ],
+    "masks 1": [(30, "30 is too high")],
     "masks 2": [
         (lambda n, width: causal_mask(n), r"window\(5, 1\) holds True, not False at \[1, 0\]"),
         (lambda n, width: causal_mask(n).int(), "has the type torch.int32, not torch.bool"),
     ],
-    "positions 1": [(2 * math.pi * 10000, "62,831.8.* is too high"), (6.28, "too low")],
-    "positions 2": [
-        (lambda row, shift: row, "holds"),
-        (lambda row, shift: shift_matrix(len(row), -shift) @ row, "holds"),
-    ],
-    "attention 1": [(8, "8 is too low"), (192, "192 is too high")],
-    "transformer 1": [(3_152_384, "too low")],
+    "positions 1": [(2 * math.pi * 10000, "62,831.8.* is too high")],
+    "positions 2": [(lambda row, shift: shift_matrix(len(row), -shift) @ row, "holds")],
+    "attention 1": [(np.int64(8), "8 is too low")],
+    "transformer 1": [(torch.tensor(3_152_384), "too low")],
     "transformer 2": [
-        (lambda d, f, n, v: 12 * n * d**2 + v * d, r"too low. \(size\(4, 8, 1, 10\)\)")
+        (lambda d, f, n, v: 12 * n * d**2 + v * d, r"too low. That was size\(4, 8, 1, 10\)")
     ],
     "decoder 1": [(3_072_000, "3,072,000 is too low")],
     "decoder 2": [
         (lambda past, n: causal_mask(n), r"step_mask\(4, 1\) has shape"),
-        (
-            lambda past, n: torch.ones(n, past + n).tril().bool(),
-            r"step_mask\(4, 1\) holds False",
-        ),
+        (lambda past, n: torch.ones(n, past + n).tril().bool(), r"\(4, 1\) holds False"),
     ],
-    "training 1": [(0.001, "0.001 is too high"), ((512 * 4000) ** 0.5, "too high")],
+    "training 1": [(0.001, "0.001 is too high")],
     "training 2": [
-        (lambda step, d, warmup: (d * step) ** -0.5, r"too high. \(rate\(1, 512, 4000\)\)"),
-        (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"\(rate\(9000, 64, 100\)\)"),
+        (lambda step, d, warmup: (d * step) ** -0.5, r"too high. That was rate\(1, 512, 4000\)"),
+        (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"was rate\(9000, 64, 100\)"),
     ],
-    "decoding 1": [(-2.4, "-2.4 is too low"), (-2.4 / 7, "too high")],
-    "translating 1": [
-        (lambda pieces, pair: pieces, r"\['a', 'a', 'a'\] with"),
-        (
-            lambda pieces, pair: "|".join(pieces).replace("|".join(pair), "".join(pair)).split("|"),
-            "gives",
-        ),
-    ],
-    "better 1": [(0.3679, "too low"), (50.0, "too high")],
+    "decoding 1": [(-2.4, "-2.4 is too low")],
+    "translating 1": [(lambda pieces, pair: pieces, r"\['a', 'a', 'a'\] with")],
+    "better 1": [(50.0, "too high")],
     "better 2": [
         (lambda a, b: difference(a, b).mean, r"is too high. That was sure_gain\(\[0.31"),
         (lambda a, b: interval(a).low - interval(b).high, r"too low. That was sure_gain\("),
     ],
-    "better +": [
-        (lambda written, references: 0.01, "too low"),
-        (
-            lambda written, references: (
-                sum(
-                    bleu([" ".join(ours)], [" ".join(theirs)]).score
-                    for ours, theirs in zip(written, references, strict=True)
-                )
-                / len(written)
-            ),
-            "for 2 sentences",
-        ),
-    ],
-    "inside 1": [
-        (lambda weights, offset: weights.diagonal(-offset).mean(), r"\(offset -1\)"),
-        (lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\(offset -1\)"),
-    ],
-    "inside 2": [
-        (lambda _translator, _texts, _head: 0, "0 is too low"),
-        (lambda _translator, texts, _head: len(texts), r"12 is too high.*without \("),
-    ],
-    "speed 1": [(5, "5 is too low"), (20, "20 is too high")],
+    "better +": [(lambda written, references: 0.01, "too low")],
+    "inside 1": [(lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\(offset -1\)")],
+    "inside 2": [(lambda _translator, texts, _head: len(texts), r"12 is too high.*without \(")],
+    "speed 1": [(20, "20 is too high")],
     "speed 2": [
         (lambda shares, factors: sum(map(mul, shares, factors)), "2.5 is too high"),
         (lambda shares, factors: max(factors), r"3.0 is too high. That was speedup\(\[0.75"),
     ],
-    "family 1": [(4 * 4096**2, "too high"), (4096**2 + 2 * 4096 * 1024, "too low")],
-    "family 2": [
-        (lambda distance: min(distance, 31), r"17 is too high. \(bucket\(17\)\)"),
-        (lambda distance: min(distance // 4, 31), r"\(bucket\(1\)\)"),
-    ],
+    "family 1": [(4 * 4096**2, "too high")],
+    "family 2": [(lambda distance: min(distance, 31), r"17 is too high. That was bucket\(17\)")],
     "claims 1": [
         (lambda start, rate, d_k: start / d_k**0.25, "should be a start and a rate"),
         (lambda start, rate, d_k: (start / d_k**0.5, rate), r"start of undivided\(.* holds"),
         (lambda start, rate, d_k: (start / d_k**0.25, rate), "too high. With this rate"),
-        (lambda start, rate, d_k: (start / d_k**0.25, rate / d_k**0.5), "too low. With this rate"),
     ],
     "testing 1": [
         (lambda whole, begin, target: True, "a step that forgets what came before"),
@@ -179,25 +139,15 @@ WRONG = {
     ],
     "encoder 1": [(1.22, "1.22 is too low")],
     "encoder 2": [
-        (lambda x, eps: (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + eps), "holds"),
-        (
-            lambda x, eps: torch.nn.functional.layer_norm(x, x.shape, eps=eps),
-            r"\[2, 3, 8\] holds",
-        ),
+        (lambda x, eps: (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + eps), "holds")
     ],
     "feed_forward 1": [(2 * 512 * 2048, "too low")],
     "feed_forward 2": [
-        (
-            lambda: (torch.tensor([[1.0, 1.0]]), torch.tensor([[1.0], [1.0]])),
-            "holds 0.0, not 3.0",
-        ),
         (lambda: (torch.tensor([[1.0], [-1.0]]), torch.ones(2, 1)), r"W₁ has shape \[2, 1\]"),
     ],
     "masks +": [
-        (
-            lambda tokens: padding_mask(tokens) & causal_mask(tokens.shape[1]),
-            "position 4 sees position 0, .* another sentence",
-        ),
+        (lambda tokens: padding_mask(tokens) & causal_mask(tokens.shape[1]),
+         "position 4 sees position 0, .* another sentence"),
     ],
     "positions +": [
         (lambda x, start=0: turned(x, start + 1), "the row at position 0, .* holds"),
@@ -210,7 +160,6 @@ WRONG = {
     ],
     "encoder +": [
         (lambda *given: parts(*given)[1:], "has 2 parts, and should have 3: the embedding"),
-        (lambda *given: dict(enumerate(parts(*given))), "a list of tensors is .* this is a dict"),
     ],
     "decoder +": [(uncached, "the feed-forward of layer 1 saw 15 positions where 5 are enough")],
     "training +": [(Adam, "after step 1, a parameter holds .* is the correction by 1 - β")],
@@ -230,7 +179,7 @@ WRONG = {
         *((edited(*each.changes[0]), f"are those of {each.words}") for each in known("GPT")),
         (edited("decoder_norm(x))", "decoder_norm(x)) + 1"), "the output holds"),
     ],
-}
+}  # fmt: skip
 
 
 def test_every_exercise_is_tested_here():
@@ -255,41 +204,6 @@ def test_no_answer_is_not_a_wrong_one(exercise, answer, capsys):
         answer = answer()  # this exercise asks for a number
     check_answer(exercise, answer)
     assert capsys.readouterr().out == f"Exercise {exercise}: your turn.\n"
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-def test_what_is_added_to_the_encoders_stream_adds_up_to_its_memory(layers):
-    model = pre_norm(layers)
-    parts = added(model, padding_mask(SOURCE))
-    memory = model.encoder.norm(sum(parts))
-    torch.testing.assert_close(memory, model.encode(SOURCE))
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_models_that_are_asked_to_write_tell_mistakes_apart(case):
-    """Neither one token again and again, nor anything that rounding could decide."""
-    layers, std, seed, n = case
-    model = talkative(layers, std, seed)
-    with torch.no_grad():
-        tokens = written(model, n)
-        target = torch.cat([torch.ones(2, 1, dtype=torch.long), tokens], dim=1)
-        logits = model(SOURCE, target)[:, :-1]
-    assert all(len(set(row)) >= 4 for row in tokens.tolist())
-    assert (tokens[:, :-1] == 2).any()
-    assert (logits.argmax(-1) == 0).any()
-    best, second = logits[..., 1:].topk(2).values.unbind(-1)
-    assert (best - second).min() > 0.01
-
-
-def test_a_tensor_of_one_number_is_a_number(capsys):
-    check_answer("positions 1", 2 * torch.pi / frequencies(512)[-1])
-    assert "right" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("number", [np.int64(27), np.float32(27)])
-def test_a_number_of_numpy_is_a_number(number):
-    assert same_number(number, 27.0) is None
-    assert "too high" in same_number(number, 26.0)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""Deep stacks: each kind is what its name says, and what is recorded can be made again."""
+"""Deep stacks: each kind is what its name says."""
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from unmasked_book.experiments.depth import KINDS, SCALED, learn_to_mirror, stack
+from unmasked_book.experiments.depth import KINDS, SCALED, stack
 
 
 def by_hand(layer, x, kind):
@@ -33,12 +33,3 @@ def test_corrections_that_are_scaled_begin_smaller_by_the_root_of_their_number()
         smaller = name.endswith(("self_attention.output.weight", "feed_forward.contract.weight"))
         expected = parameter / 4 if smaller else parameter  # √(2 · 8)
         assert torch.allclose(scaled.get_parameter(name), expected)
-
-
-def test_two_layers_learn_to_mirror_and_a_run_repeats():
-    run = learn_to_mirror(KINDS[1], layers=2, steps=300, rate=3e-3, seed=1)
-    assert run.right > 0.9
-    assert run.gradient > 0
-    assert run.alike < 0.1
-    first, again = (learn_to_mirror(KINDS[1], layers=2, steps=5, rate=3e-3) for _ in range(2))
-    assert first == again

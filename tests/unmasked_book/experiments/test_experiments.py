@@ -2,27 +2,16 @@
 
 import copy
 import json
-import re
 from functools import partial
 
 import pytest
 
-from helpers.pages import BOOK
 from unmasked import MultiHeadAttention
 from unmasked_book import recorded
 from unmasked_book.examples import speller
-from unmasked_book.experiments import (
-    EXPERIMENTS,
-    procedure,
-    root_of_width,
-    several_heads,
-    texts,
-)
+from unmasked_book.experiments import EXPERIMENTS, procedure, root_of_width, several_heads, texts
 from unmasked_book.experiments.learning import spelling_corpus
 from unmasked_book.experiments.lstm import count_parameters
-from unmasked_book.records import recorded_names
-
-CLAIMS = [name for name in recorded_names() if name.startswith("claim-")]
 
 
 def test_undivided_and_smaller_starts_are_only_that():
@@ -77,15 +66,3 @@ def test_what_is_recorded_could_be_recorded_again(name):
     assert keys(json.loads(json.dumps(list(small.rows())))) == keys(recorded_rows)
     for row, case in zip(recorded_rows, experiment.cases, strict=True):
         assert {option: row[option] for option in case} == case
-
-
-# --- What is recorded, and what the appendix says of it -----------------------------------------
-
-
-@pytest.mark.parametrize("name", CLAIMS)
-def test_every_record_is_in_the_appendix_with_its_rule(name):
-    run, text = recorded(name), (BOOK / "experiments.md").read_text(encoding="utf-8")
-    assert re.fullmatch(r"[0-9a-f]{7}", run["commit"])
-    assert run["verdict"]
-    assert run["rule"] in text
-    assert f"`{name}`" in text

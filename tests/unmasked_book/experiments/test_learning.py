@@ -34,23 +34,6 @@ def test_learning_lowers_the_cross_entropy_and_is_watched():
     assert not model.training
 
 
-def test_a_factor_multiplies_the_rate_of_one_parameter():
-    corpus, recipe, moved = spelling_corpus(20, seed=1), Recipe(steps=1, tokens=100, warmup=1), []
-    for factor in (1.0, 0.25, 0.0):
-        model = speller(n_layers=1).double()
-        weight = model.encoder.layers[0].self_attention.query.weight
-        before = {name: p.detach().clone() for name, p in model.named_parameters()}
-        learn(model, corpus, recipe, factors={weight: factor})
-        moved.append({name: p.detach() - before[name] for name, p in model.named_parameters()})
-    query = "encoder.layers.0.self_attention.query.weight"
-    for name in moved[0]:
-        share = 0.25 if name == query else 1.0
-        assert torch.allclose(moved[1][name], share * moved[0][name], rtol=1e-6), name
-        assert bool(moved[2][name].any()) == (name != query), name
-    with pytest.raises(ValueError, match="factors: expected parameters of the model"):
-        learn(speller(), corpus, recipe, factors={weight: 1.0})
-
-
 def test_the_best_moment_is_kept_and_not_the_last(monkeypatch):
     for name, value in {"POOL": 60, "HELD": 20, "MEASURED": 8, "SUBWORDS": 60}.items():
         monkeypatch.setattr(texts, name, value)

@@ -1,4 +1,4 @@
-"""What the pages' elements for attention, masks and positions are given, and what they say."""
+"""What the pages' elements for masks and positions are given, and what they say."""
 
 import html
 import json
@@ -11,11 +11,10 @@ from helpers.refusals import refusals
 from unmasked.attention import masked_softmax
 from unmasked.masks import causal_mask
 from unmasked.positions import sinusoids
-from unmasked_book.live import explore_attention, explore_masks, explore_positions
+from unmasked_book.live import explore_masks, explore_positions
 
 SOURCE, TARGET = ["ich", "möchte", "ein", "bier", "<eos>"], ["<bos>", "i", "want", "a", "beer"]
 ELEMENTS = {
-    "attention": lambda: explore_attention([0.5, -0.25, 1.0]),
     "masks": lambda: explore_masks(SOURCE, TARGET),
     "positions": explore_positions,
 }
@@ -28,9 +27,6 @@ def test_its_html_carries_data_and_words_and_is_the_same_each_time(name):
     assert json.loads(html.unescape(re.search(r' data="([^"]*)"', page)[1])) == explored.data
     assert html.escape(repr(explored)) in page
     assert ELEMENTS[name]().html() == page
-
-
-# --- Attention --------------------------------------------------------------------------------
 
 
 # --- Masks ------------------------------------------------------------------------------------
@@ -57,9 +53,6 @@ def test_the_figure_of_positions_shows_the_first_width():
 
 
 test_what_does_not_fit_is_refused = refusals(
-    (lambda: explore_attention([1.0]), "scores"),
-    (lambda: explore_attention([0.0, float("inf")]), "scores"),
-    (lambda: explore_attention([0.0, 1.0], start=100), "start"),
     (lambda: explore_masks(list("abcdefg"), TARGET), "source"),
     (lambda: explore_masks(SOURCE, "ich"), "target"),
     (lambda: explore_positions(position=101), "position"),

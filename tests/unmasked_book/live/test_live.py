@@ -1,21 +1,19 @@
-"""The translator's HTML: what a notebook gets, and what a page holds before the click."""
+"""The figure's HTML: what a notebook gets, and what a page holds before the click."""
 
+import inspect
 import re
 
 import pytest
 
-from helpers import camel
+from helpers import VOCABULARY, small_config
+from helpers.comparisons import random_translator
+from unmasked import plain
 from unmasked.translator import shipped_models
-from unmasked_book import recorded
 from unmasked_book.ablation import PARTS
 from unmasked_book.live import live, tables
 from unmasked_book.live.bundle import HERE
-from unmasked_book.live.translator import best_head
-
-PARTS_OF_THE_PAGE = (
-    "encoder_positions", "decoder_positions", "cross", "encoder_self", "decoder_self", "scale",
-    "residuals", "norms", "feed_forward",
-)  # fmt: skip
+from unmasked_book.live.code import lines_of_places
+from unmasked_book.live.translator import camel
 
 
 @pytest.mark.parametrize("name", shipped_models())
@@ -23,7 +21,9 @@ def test_a_notebooks_output_holds_everything(name):
     view = live(name)
     html = view._repr_html_()
     assert len(html) < 4.2e6
-    assert not re.search(r'(src|href)="|https?://(?!www\.w3\.org)', html)
+    assert not re.search(
+        r'(src|href)="|https?://(?!www\.w3\.org|github\.com/transformer-unmasked)', html
+    )
     assert "A caption in" in repr(view)
     assert html.count("</script>") == 1
     with pytest.raises(ValueError, match=r"model: .*'de-en' or 'en-de', got 'xx'"):
@@ -31,18 +31,31 @@ def test_a_notebooks_output_holds_everything(name):
     assert live(name)._repr_html_() != html  # two in one notebook do not get in each other's way
 
 
-@pytest.mark.parametrize("name", shipped_models())
-def test_the_best_head_is_the_one_of_the_record(name):
-    aligned = recorded(f"multi30k-{name}")["atlas"]["cross"]["aligned"]
-    layer, head = best_head(name)
-    assert aligned[layer][head] == max(map(max, aligned))
-
-
 def test_the_switches_are_those_of_the_package_by_the_same_names():
-    text = (HERE / "widgets/switches.js").read_text(encoding="utf-8")
-    groups = dict(re.findall(r'^      (\w+): \[\s*"([^"]+)"', text, re.MULTILINE))
-    assert list(groups) == [camel(part) for part in PARTS_OF_THE_PAGE]
-    assert set(tables.PARTS) - {""} == set(PARTS)
-    for part in PARTS:
-        label = groups[camel(part)]
-        assert tables.PARTS[part] in (label, f"positions {label}")
+    text = (HERE / "widgets/places.js").read_text(encoding="utf-8")
+    named = dict(re.findall(r'^  (\w+): \[\s*"([^"]+)"', text, re.MULTILINE))
+    assert named == {camel(part): tables.PARTS[part] for part in PARTS}
+
+
+def test_every_line_of_plain_py_has_its_box_or_the_build_stops():
+    places = lines_of_places()
+    drawn = set(re.findall(r"[\w.-]+", (HERE / "places.json").read_text(encoding="utf-8")))
+    assert places.keys() <= drawn
+    assert all(main for main, _ in places.values())
+    source = inspect.getsource(plain)
+    for old, new, said in (
+        (
+            "        real, so_far",
+            "        source = source\n        real, so_far",
+            "no box .* 'source = source'",
+        ),
+        ("memory = self.encoder_norm(memory)", "memory = memory", "0 lines fit"),
+        ("y = self.attention_norm(x)", "y = x\n        y = self.attention_norm(x)", "2 lines fit"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            lines_of_places(source.replace(old, new))
+
+
+def test_a_model_of_ones_own_is_shown_too(tmp_path):
+    random_translator(small_config(norm="post"), VOCABULARY).save(tmp_path)
+    assert "your model" in live(tmp_path)._repr_html_()

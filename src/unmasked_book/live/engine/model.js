@@ -6,6 +6,13 @@
 //   heads: a Set of "encoder 0 2" (kind, layer, head), also "decoder …" and "cross …"
 //   hidden: a Set of source positions that nobody may attend to
 // A sublayer that is off gives zeros; a residual that is off lets only the sublayer through.
+//
+// What is computed on the way is kept by name in a trace, a Float32Array each:
+//   encoder.rows (of the table, times √D), encoder.input, memory; for each layer, as in plain.py,
+//   encoder.0.attention_norm, encoder.0.self.query, .key, .value, .weights, .heads, .output,
+//   encoder.0.attention.sum (with the residual), encoder.0.feed_forward_norm,
+//   encoder.0.feed_forward.expand (after the activation), .contract, .sum
+// and likewise decoder.… with decoder.0.self, .cross and last, one row for each step.
 
 import { softmax } from "./formulas.js";
 import { ACTIVATIONS, add, layerNorm, linear, sinusoid } from "./numbers.js";
@@ -15,20 +22,27 @@ export class Transformer {
     refuseOther(config);
     this.config = config;
     const depths = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
-    const data = (name) => {
+    const { d_model: width, d_ff: inner, source_vocab: words, target_vocab: others } = config;
+    const data = (name, ...shape) => {
       if (!tensors[name]) throw new Error(`The weights lack a tensor “${name}”: they belong to another model.`);
-      return tensors[name].data;
+      const found = tensors[name].shape.filter((size, axis) => size !== 1 || axis < shape.length);
+      if (String(found) === String(shape)) return tensors[name].data;
+      throw new Error(`“${name}” is ${found.join(" × ")}, and the configuration says ${shape.join(" × ")}.`);
     };
-    const matrix = (name) => {
-      const weight = data(name + ".weight"), [outputs, inputs] = tensors[name + ".weight"].shape;
-      return { weight, bias: tensors[name + ".bias"]?.data, outputs, inputs };
+    const matrix = (name, outputs, inputs) => {
+      const bias = tensors[name + ".bias"] && data(name + ".bias", outputs);
+      return { weight: data(name + ".weight", outputs, inputs), bias, outputs, inputs };
     };
-    const norm = (name) => ({ weight: data(name + ".weight"), bias: data(name + ".bias"), eps: config.norm_eps });
-    const attention = (name) => ({
-      query: matrix(name + ".query"), key: matrix(name + ".key"),
-      value: matrix(name + ".value"), output: matrix(name + ".output"),
-    });
-    const feedForward = (name) => ({ expand: matrix(name + ".expand"), contract: matrix(name + ".contract") });
+    const norm = (name) => {
+      return { weight: data(name + ".weight", width), bias: data(name + ".bias", width), eps: config.norm_eps };
+    };
+    const attention = (name) => {
+      const four = ["query", "key", "value", "output"];
+      return Object.fromEntries(four.map((part) => [part, matrix(`${name}.${part}`, width, width)]));
+    };
+    const feedForward = (name) => {
+      return { expand: matrix(name + ".expand", inner, width), contract: matrix(name + ".contract", width, inner) };
+    };
     const layers = (side, read) => Array.from({ length: depths[side] }, (_, i) => read(`${side}.layers.${i}.`));
 
     this.encoder = layers("encoder", (at) => ({
@@ -46,30 +60,30 @@ export class Transformer {
 
     // What is tied is kept once, under the name that comes first.
     const [joint, tied] = [config.tie_embeddings === true, Boolean(config.tie_embeddings)];
-    const source = data("source_embedding.tokens.weight");
-    const target = joint ? source : data("target_embedding.tokens.weight");
-    const table = (side) => tensors[`${side}_embedding.positions.table`]?.data;
+    const source = data("source_embedding.tokens.weight", words, width);
+    const target = joint ? source : data("target_embedding.tokens.weight", others, width);
+    const learned = config.positions === "learned";
+    const table = (side) => learned && data(`${side}_embedding.positions.table`, config.max_len, width);
     this.sourceEmbedding = { tokens: source, positions: table("source") };
     this.targetEmbedding = { tokens: target, positions: table("target") };
     this.generator = {
-      weight: tied ? target : data("generator.weight"), bias: tensors["generator.bias"]?.data,
-      inputs: config.d_model, outputs: config.target_vocab,
+      weight: tied ? target : data("generator.weight", others, width), inputs: width, outputs: others,
+      bias: tensors["generator.bias"] && data("generator.bias", others),
     };
     this.activation = ACTIVATIONS[config.activation];
   }
 
   // Tokens → vectors: a row of the table, times √D where configured, plus that of its position.
-  embed(table, ids, positions, withoutPositions) {
-    const width = this.config.d_model;
+  embed(table, ids, positions, withoutPositions, keep) {
+    const width = this.config.d_model, x = new Float32Array(ids.length * width);
     const scale = this.config.scale_embeddings ? Math.sqrt(width) : 1;
-    const x = new Float32Array(ids.length * width);
     ids.forEach((id, row) => {
-      const place = withoutPositions ? null : this.place(table.positions, positions[row]);
-      for (let i = 0; i < width; i += 1) {
-        x[row * width + i] = table.tokens[id * width + i] * scale + (place ? place[i] : 0);
-      }
+      for (let i = 0; i < width; i += 1) x[row * width + i] = table.tokens[id * width + i] * scale;
     });
-    return x;
+    keep("rows", x);
+    if (withoutPositions) return keep("input", x);
+    const waves = positions.map((position) => this.place(table.positions, position));
+    return keep("input", x.map((number, i) => number + waves[Math.floor(i / width)][i % width]));
   }
 
   place(learned, position) {
@@ -80,34 +94,35 @@ export class Transformer {
   }
 
   // A sublayer with its residual and its norm: before the sublayer (pre) or after the sum (post).
-  residual(x, norm, off, sublayer) {
-    const normed = (y) => (off.norms ? y : layerNorm(norm, y));
-    const join = (y) => (off.residuals ? y : add(x, y));
+  residual(x, norm, off, keep, name, sublayer) {
+    const normed = (y) => keep(`${name}_norm`, off.norms ? y : layerNorm(norm, y));
+    const join = (y) => keep(`${name}.sum`, off.residuals ? y : add(x, y));
     return this.config.norm === "pre" ? join(sublayer(normed(x))) : normed(join(sublayer(x)));
   }
 
-  feedForward({ expand, contract }, x, off) {
-    if (off.feedForward) return new Float32Array(x.length);
-    return linear(contract, linear(expand, x).map(this.activation));
+  feedForward({ expand, contract }, x, off, keep) {
+    if (off.feedForward) return keep("feed_forward.contract", new Float32Array(x.length));
+    const units = keep("feed_forward.expand", linear(expand, x).map(this.activation));
+    return keep("feed_forward.contract", linear(contract, units));
   }
 
-  // Each query looks at `keys` and `values` (an array of rows); the weights of all heads are kept.
-  attend(layer, queries, entries, options) {
-    const width = this.config.d_model, rows = queries.length / width;
-    const contexts = new Float32Array(queries.length);
+  // Each row of queries looks at its own `keys` and `values` (arrays of rows); heads side by side.
+  attend(layer, x, entries, options) {
+    const { keep, name } = options, width = this.config.d_model, rows = x.length / width;
+    const queries = keep(`${name}.query`, linear(layer.query, x)), heads = new Float32Array(x.length);
+    const all = entries.map(({ keys }) => new Float32Array(this.config.n_heads * keys.length));
     for (let row = 0; row < rows; row += 1) {
-      const query = queries.subarray(row * width, (row + 1) * width);
-      const weights = this.attention(query, entries[row], contexts.subarray(row * width, (row + 1) * width), options);
-      options.maps[row][options.kind].push(weights);
+      const part = (y) => y.subarray(row * width, (row + 1) * width);
+      this.attention(part(queries), entries[row], part(heads), all[row], options);
     }
-    return linear(layer.output, contexts);
+    keep(`${name}.weights`, all);
+    return keep(`${name}.output`, linear(layer.output, keep(`${name}.heads`, heads)));
   }
 
-  // softmax(query keyᵀ / √K) value, head by head: fills `context`, returns the weights [H · S].
-  attention(query, { keys, values }, context, { kind, number, off, visible }) {
+  // softmax(query keyᵀ / √K) value, head by head: fills `context`, and the weights [H · S].
+  attention(query, { keys, values }, context, all, { kind, number, off, visible }) {
     const heads = this.config.n_heads, size = query.length / heads, length = keys.length;
     const scale = off.scale ? 1 : 1 / Math.sqrt(size);
-    const all = new Float32Array(heads * length);
     for (let head = 0; head < heads; head += 1) {
       const from = head * size, to = from + size;
       const weights = all.subarray(head * length, (head + 1) * length);
@@ -124,36 +139,41 @@ export class Transformer {
         for (let i = from; i < to; i += 1) context[i] += weight * row[i];
       }
     }
-    return all;
   }
 
-  rows(x) {
-    const width = this.config.d_model;
+  rows(x, width = this.config.d_model) {
     return Array.from({ length: x.length / width }, (_, row) => x.subarray(row * width, (row + 1) * width));
   }
 
   // Source tokens → the memory: what every layer of the decoder reads in cross-attention.
-  // A generator, as the searches are: it yields after each layer.
+  // A generator, as the searches are: it yields after each sublayer.
   *encode(source, off = {}) {
     const visible = off.hidden?.size ? source.map((_, position) => !off.hidden.has(position)) : null;
-    const maps = source.map(() => ({ encoder: [] }));
-    let x = this.embed(this.sourceEmbedding, source, [...source.keys()], off.encoderPositions);
+    const trace = {}, keepIn = keeper(trace);
+    let x = this.embed(this.sourceEmbedding, source, [...source.keys()], off.encoderPositions, keepIn("encoder."));
     for (const [number, layer] of this.encoder.entries()) {
-      x = this.residual(x, layer.attentionNorm, off, (y) => {
-        if (off.encoderSelf) return new Float32Array(y.length);
+      const keep = keepIn(`encoder.${number}.`);
+      x = this.residual(x, layer.attentionNorm, off, keep, "attention", (y) => {
+        if (off.encoderSelf) return keep("self.output", new Float32Array(y.length));
         const own = layer.selfAttention;
-        const entry = { keys: this.rows(linear(own.key, y)), values: this.rows(linear(own.value, y)) };
-        const options = { kind: "encoder", number, off, visible, maps };
-        return this.attend(own, linear(own.query, y), source.map(() => entry), options);
+        const entry = {
+          keys: this.rows(keep("self.key", linear(own.key, y))),
+          values: this.rows(keep("self.value", linear(own.value, y))),
+        };
+        const options = { kind: "encoder", name: "self", number, off, visible, keep };
+        return this.attend(own, y, source.map(() => entry), options);
       });
-      x = this.residual(x, layer.feedForwardNorm, off, (y) => this.feedForward(layer.feedForward, y, off));
+      yield;
+      const network = (y) => this.feedForward(layer.feedForward, y, off, keep);
+      x = this.residual(x, layer.feedForwardNorm, off, keep, "feed_forward", network);
       yield;
     }
     if (this.encoderNorm && !off.norms) x = layerNorm(this.encoderNorm, x);
+    keepIn("")("memory", x);
     const layers = this.decoder.map(({ crossAttention: { key, value } }) => ({
       keys: this.rows(linear(key, x)), values: this.rows(linear(value, x)),
     }));
-    return { source, layers, visible, maps };
+    return { source, layers, visible, trace };
   }
 
   // What a decoder remembers of a beginning: the keys and values of each layer. Empty at first.
@@ -161,37 +181,51 @@ export class Transformer {
     return { length: 0, layers: this.decoder.map(() => ({ keys: [], values: [] })) };
   }
 
-  // The newest token of each of several beginnings → their logits, new states and attention maps.
-  step(tokens, states, memory, off = {}) {
+  // The newest token of each of several beginnings → their logits and new states. What one computes
+  // goes into `trace`, if there is one.
+  step(tokens, states, memory, off = {}, trace = null) {
     const next = states.map(({ length, layers }) => ({
       length: length + 1,
       layers: layers.map(({ keys, values }) => ({ keys: keys.slice(), values: values.slice() })),
     }));
-    const maps = tokens.map(() => ({ decoder: [], cross: [] }));
-    const positions = states.map(({ length }) => length);
-    let x = this.embed(this.targetEmbedding, tokens, positions, off.decoderPositions);
+    const positions = states.map(({ length }) => length), keepIn = keeper(trace);
+    let x = this.embed(this.targetEmbedding, tokens, positions, off.decoderPositions, keepIn("decoder."));
     this.decoder.forEach((layer, number) => {
-      x = this.residual(x, layer.selfNorm, off, (y) => {
-        if (off.decoderSelf) return new Float32Array(y.length);
+      const keep = keepIn(`decoder.${number}.`);
+      x = this.residual(x, layer.selfNorm, off, keep, "self", (y) => {
+        if (off.decoderSelf) return keep("self.output", new Float32Array(y.length));
         const own = layer.selfAttention, past = next.map(({ layers }) => layers[number]);
-        this.rows(linear(own.key, y)).forEach((key, row) => past[row].keys.push(key));
-        this.rows(linear(own.value, y)).forEach((value, row) => past[row].values.push(value));
-        return this.attend(own, linear(own.query, y), past, { kind: "decoder", number, off, maps });
+        this.rows(keep("self.key", linear(own.key, y))).forEach((key, row) => past[row].keys.push(key));
+        this.rows(keep("self.value", linear(own.value, y))).forEach((value, row) => past[row].values.push(value));
+        return this.attend(own, y, past, { kind: "decoder", name: "self", number, off, keep });
       });
-      x = this.residual(x, layer.crossNorm, off, (y) => {
-        if (off.cross) return new Float32Array(y.length);
-        const across = layer.crossAttention, read = tokens.map(() => memory.layers[number]);
-        const options = { kind: "cross", number, off, visible: memory.visible, maps };
-        return this.attend(across, linear(across.query, y), read, options);
+      x = this.residual(x, layer.crossNorm, off, keep, "cross", (y) => {
+        if (off.cross) return keep("cross.output", new Float32Array(y.length));
+        const read = tokens.map(() => memory.layers[number]), { visible } = memory;
+        const options = { kind: "cross", name: "cross", number, off, visible, keep };
+        return this.attend(layer.crossAttention, y, read, options);
       });
-      x = this.residual(x, layer.feedForwardNorm, off, (y) => this.feedForward(layer.feedForward, y, off));
+      const network = (y) => this.feedForward(layer.feedForward, y, off, keep);
+      x = this.residual(x, layer.feedForwardNorm, off, keep, "feed_forward", network);
     });
-    if (this.decoderNorm && !off.norms) x = layerNorm(this.decoderNorm, x);
+    x = this.last(x, off);
+    keepIn("decoder.")("last", x);
     const logits = linear(this.generator, x), size = this.config.target_vocab;
-    return tokens.map((_, row) => ({
-      logits: logits.subarray(row * size, (row + 1) * size), state: next[row], maps: maps[row],
-    }));
+    return tokens.map((_, row) => ({ logits: logits.subarray(row * size, (row + 1) * size), state: next[row] }));
   }
+
+  // The norm at the decoder's end.
+  last(x, off = {}) {
+    return this.decoderNorm && !off.norms ? layerNorm(this.decoderNorm, x) : x;
+  }
+}
+
+// keeper(trace)("decoder.0.")("self.query", x) keeps x by its whole name, and returns it.
+function keeper(trace) {
+  return (prefix) => (name, x) => {
+    if (trace) trace[prefix + name] = x;
+    return x;
+  };
 }
 
 const KNOWN = {
@@ -214,4 +248,6 @@ function refuseOther(config) {
   for (const name of ["d_model", "n_heads", "n_layers", "norm", "positions", "activation"]) {
     if (config[name] === undefined) throw new Error(`The configuration does not say ${name}.`);
   }
+  const { d_model, n_heads } = config;
+  if (d_model % n_heads) throw new Error(`${n_heads} heads cannot share a width of ${d_model}.`);
 }

@@ -1,4 +1,4 @@
-// A model from its files: as the package keeps it, or packed into one file for the page.
+// A model from the one file that is packed for the page.
 
 import { readSafetensors } from "./safetensors.js";
 import { Subwords, Words } from "./tokenizer.js";
@@ -6,15 +6,7 @@ import { Transformer } from "./model.js";
 
 const FORMAT = "unmasked model 3";
 
-// { model, source, target, about } from config.json, the weights and, for subwords, tokenizer.json.
-export function openFiles(config, weights, tokenizer) {
-  const kept = understood(JSON.parse(config));
-  const { tensors } = readSafetensors(weights);
-  const words = tokenizer && Subwords.fromJson(tokenizer);
-  return translator(kept, tensors, words);
-}
-
-// The same from one safetensors file of the page: everything else is in its header.
+// { model, source, target, about } from a safetensors file: everything else is in its header.
 export function openPacked(buffer) {
   const { tensors, metadata } = readSafetensors(buffer);
   const { config, letters } = JSON.parse(metadata.unmasked);
@@ -22,12 +14,12 @@ export function openPacked(buffer) {
   return translator(understood(config), tensors, words);
 }
 
-function understood(kept) {
+export function understood(kept) {
   if (kept.format === FORMAT) return kept;
   throw new Error(`The engine reads the format “${FORMAT}”, and this is “${kept.format}”.`);
 }
 
-function translator({ model, source, target, about }, tensors, words) {
+export function translator({ model, source, target, about }, tensors, words) {
   return {
     model: new Transformer(model, tensors),
     source: words || new Words(source),

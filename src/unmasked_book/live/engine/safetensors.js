@@ -9,7 +9,11 @@ export function readSafetensors(buffer) {
   const tensors = {};
   for (const [name, { dtype, shape, data_offsets }] of Object.entries(entries)) {
     if (!READ[dtype]) throw new Error(`The engine cannot read ${name}: its numbers are ${dtype}.`);
-    tensors[name] = { shape, data: READ[dtype](raw(data_offsets)) };
+    const data = READ[dtype](raw(data_offsets));
+    if (data.length !== shape.reduce((product, size) => product * size, 1)) {
+      throw new Error(`${name} should have ${shape.join(" × ")} numbers and has ${data.length}: the file is cut or changed.`);
+    }
+    tensors[name] = { shape, data };
   }
   for (const [name, { data: scale }] of Object.entries(tensors)) {
     if (!name.endsWith(".scale")) continue;

@@ -5,7 +5,8 @@
 // Each takes a `prefix`, tokens that the translation must begin with.
 
 import { BOS, EOS, PADDING } from "./tokenizer.js";
-import { logSumExp, penalty, softmax } from "./formulas.js";
+import { logSumExp, softmax } from "./formulas.js";
+import { walk } from "./beam.js";
 
 const EXTRA_LENGTH = 50;
 
@@ -22,18 +23,19 @@ export function limitOf(model, source) {
 }
 
 // One token after the other, each chosen by `choose(logits, time)` or forced by the prefix.
-// Returns { tokens, steps }: for each token the logits it was chosen from and the attention maps.
+// Returns { tokens, steps }: for each token the logits it was chosen from and the step's trace.
 export function* generate(model, memory, choose, { prefix = [], off = {}, limit } = {}) {
   const most = limit ?? limitOf(model, memory.source);
   const tokens = [], steps = [];
   let token = BOS, state = model.start();
   while (tokens.length < most && token !== EOS) {
-    const [{ logits, maps, state: next }] = model.step([token], [state], memory, off);
+    const trace = {};
+    const [{ logits, state: next }] = model.step([token], [state], memory, off, trace);
     logits[PADDING] = -Infinity;
     token = tokens.length < prefix.length ? prefix[tokens.length] : choose(logits, tokens.length);
     state = next;
     tokens.push(token);
-    steps.push({ logits, maps });
+    steps.push({ logits, trace });
     yield tokens;
   }
   return { tokens, steps };
@@ -75,45 +77,19 @@ export function randomNumbers(seed) {
   };
 }
 
-// Keeps the `width` best beginnings. Returns { tokens, score, nodes, best }: the nodes are the
-// search's tree, each a token that was kept or finished with its parent, total and, where it ends, its
-// score; `best` is the winner's number.
+// Keeps the `width` best beginnings of a model's translations.
 export function* beam(model, memory, { width = 5, alpha = 0.6, prefix = [], off = {}, limit } = {}) {
   const most = limit ?? limitOf(model, memory.source);
-  const nodes = [{ id: 0, parent: null, token: BOS, time: 0, total: 0, score: null }];
-  let alive = [{ node: nodes[0], state: model.start() }];
-  let best = null;
-  for (let time = 1; time <= most && alive.length; time += 1) {
-    const answers = model.step(alive.map(({ node }) => node.token), alive.map(({ state }) => state), memory, off);
-    const forced = prefix[time - 1];
-    const candidates = answers.flatMap(({ logits, state }, row) => {
+  const next = (nodes) => {
+    const answers = model.step(nodes.map(({ token }) => token), nodes.map(({ state }) => state), memory, off);
+    return answers.map(({ logits, state }, row) => {
       logits[PADDING] = -Infinity;
-      const parent = alive[row].node, sum = logSumExp(logits);
+      const forced = prefix[nodes[row].time], sum = logSumExp(logits);
       const tokens = forced === undefined ? topTokens(logits, 2 * width) : [forced];
-      return tokens.map((token) => ({ token, parent, state, total: parent.total + logits[token] - sum }));
+      return tokens.map((token) => ({ token, state, value: logits[token] - sum, ends: token === EOS }));
     });
-    candidates.sort((a, b) => b.total - a.total);
-    alive = [];
-    candidates.slice(0, 2 * width).forEach(({ token, parent, state, total }, rank) => {
-      const ends = token === EOS || time === most;
-      const keep = ends ? rank < width : alive.length < width;
-      if (!keep) return;
-      const score = ends ? total / penalty(time, alpha) : null;
-      const node = { id: nodes.length, parent: parent.id, token, time, total, score };
-      nodes.push(node);
-      if (!ends) alive.push({ node, state });
-      else if (!best || score > best.score) best = node;
-    });
-    // Nothing that is alive could end better, even if all its other tokens were certain.
-    if (best && alive.length && best.score >= alive[0].node.total / penalty(most, alpha)) break;
-    yield nodes;
-  }
-  return { tokens: pathTo(best, nodes), score: best.score, nodes, best: best.id };
-}
-
-// The tokens from the beginning to a node, without the BOS.
-export function pathTo(node, nodes) {
-  return node.parent === null ? [] : [...pathTo(nodes[node.parent], nodes), node.token];
+  };
+  return yield* walk({ token: BOS, state: model.start() }, next, { width, alpha, most });
 }
 
 // The n highest, highest first.

@@ -2,21 +2,7 @@
 
 export const PADDING = 0, BOS = 1, EOS = 2, UNKNOWN = 3;
 const SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"];
-const BLANK = "▁";
-
-// Only this pipeline is known: what the package's vocabularies are made with.
-const PIPELINE = JSON.stringify([
-  [
-    { type: "NFKC" },
-    { type: "Lowercase" },
-    { type: "Replace", pattern: { Regex: "\\s+" }, content: " " },
-    { type: "Strip", strip_left: true, strip_right: true },
-  ],
-  [
-    { type: "Metaspace", replacement: BLANK, prepend_scheme: "always", split: true },
-    { type: "Punctuation", behavior: "Isolated" },
-  ],
-]);
+export const BLANK = "▁";
 
 export class Subwords {
   // `words` holds every token in the order of its number; `merges` pairs of tokens, first learnt first.
@@ -28,18 +14,6 @@ export class Subwords {
       this.merges.set(left * words.length + right, [rank, this.numbers.get(words[left] + words[right])]);
     });
     this.known = new Map(); // a piece of text → its tokens
-  }
-
-  // From the package's tokenizer.json.
-  static fromJson(text) {
-    const { normalizer, pre_tokenizer, model } = JSON.parse(text);
-    const steps = [normalizer?.normalizers, pre_tokenizer?.pretokenizers];
-    if (JSON.stringify(steps) !== PIPELINE || model.type !== "BPE" || model.byte_fallback) {
-      throw new Error("The engine knows the package's own subwords; this tokenizer.json is another kind.");
-    }
-    const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]).map(([word]) => word);
-    const merges = model.merges.map((pair) => pair.map((word) => model.vocab[word]));
-    return new Subwords(words, merges);
   }
 
   // From letters and pairs of numbers alone: each merge makes the next token.

@@ -1,5 +1,6 @@
 // Beam search, step by step, on continuations that a model has given before.
 import { penalty } from "../engine/formulas.js";
+import { walk } from "../engine/beam.js";
 import { announcer, choice, defineElement, dress, make, printed } from "./dom.js";
 import { drawTree } from "./tree.js";
 
@@ -43,10 +44,10 @@ function buildBeam(element, data) {
     // Not `disabled`: a button that is pressed by a key keeps the focus.
     buttons.forEach((button, i) => button.setAttribute("aria-disabled", i < 2 ? step === 1 : over));
     const shown = search.nodes
-      .filter((node) => node.time === step || (node.time < step && node.state !== "dropped"))
+      .filter((node) => node.time === step || (node.time < step && node.became !== "dropped"))
       .map((node) => ({ ...node, wins: over && node.wins }));
-    const kept = shown.filter((node) => node.time === step && node.state === "kept");
-    const finished = shown.filter((node) => node.state === "finished");
+    const kept = shown.filter((node) => node.time === step && node.became === "kept");
+    const finished = shown.filter((node) => node.became === "finished");
     const [best] = [...finished].sort((a, b) => b.score - a.score);
     const count = `${kept.length} ${kept.length === 1 ? "beginning" : "beginnings"}`;
     const news = over
@@ -58,9 +59,9 @@ function buildBeam(element, data) {
     tree.scrollLeft = tree.scrollWidth; // to the newest column
     why.textContent = best ? reason(data.limit, chosen.penalty, best, kept[0]) : "";
     list.replaceChildren();
-    for (const node of shown.filter((node) => node.time === step || node.state === "finished")) {
+    for (const node of shown.filter((node) => node.time === step || node.became === "finished")) {
       const number = node.score === null ? printed(node.total) : `score ${printed(node.score)}`;
-      make("li", list, `“${node.text}” ${number}, ${node.state}`);
+      make("li", list, `“${node.text}” ${number}, ${node.became}`);
     }
   }
 
@@ -88,40 +89,22 @@ function reason(limit, alpha, winner, open) {
     `${verdict} ${printed(winner.score)}: the search ${hope > winner.score ? "goes on" : "stops"}.`;
 }
 
-// The rules of the package's search.beam: of the 2 · width best candidates, ends count among the
-// first `width`; `width` others are kept; it stops when nothing kept can beat the best that ended.
+// The engine's search, with what was stored in place of a model.
 function beamSearch({ tree, tokens, limit }, width, alpha) {
   const joint = tokens.some((token) => token.startsWith("▁")) ? "" : " ";
-  const root = { id: 0, parent: null, token: "<bos>", text: "", time: 0, total: 0, next: tree };
-  const nodes = [{ ...root, score: null, state: "kept" }];
-  let alive = [...nodes], best = null, steps = 0;
-  do {
-    steps += 1;
-    const candidates = alive.flatMap((node) => node.next.map((found) => continued(node, found)));
-    candidates.sort((a, b) => b.total - a.total);
-    alive = [];
-    candidates.slice(0, 2 * width).forEach((node, rank) => {
-      const ends = node.token === "<eos>";
-      if ((ends || steps === limit) && rank < width) {
-        node.state = "finished";
-        node.score = node.total / penalty(steps, alpha);
-        if (!best || node.score > best.score) best = node;
-      } else if (!ends && steps < limit && alive.length < width) {
-        node.state = "kept";
-        alive.push(node);
-      }
-      node.id = nodes.push(node) - 1;
-    });
-  } while (alive.length && !(best && best.score >= alive[0].total / penalty(limit, alpha)));
-  for (let node = best; node; node = nodes[node.parent]) node.wins = true; // up to the root
-  return { nodes, steps };
-
-  function continued(parent, [number, value, next]) {
-    const token = tokens[number], ended = token === "<eos>";
-    const text = ended ? parent.text : (parent.text + joint + token).replaceAll("▁", " ").trimStart();
-    const total = parent.total + value;
-    return { parent: parent.id, token, text, time: steps, total, score: null, state: "dropped", next };
-  }
+  const continued = (parent, [number, value, next]) => {
+    const token = tokens[number], ends = token === "<eos>";
+    const text = ends ? parent.text : (parent.text + joint + token).replaceAll("▁", " ").trimStart();
+    return { token, value, ends, text, next };
+  };
+  const next = (nodes) => nodes.map((node) => node.next.map((found) => continued(node, found)));
+  const root = { token: "<bos>", text: "", next: tree };
+  const steps = walk(root, next, { width, alpha, most: limit });
+  let found = steps.next();
+  while (!found.done) found = steps.next();
+  const { nodes, best } = found.value;
+  for (let node = nodes[best]; node; node = nodes[node.parent]) node.wins = true; // up to the root
+  return { nodes, steps: nodes.at(-1).time };
 }
 
 dress("@CSS@");

@@ -10,8 +10,10 @@ globalThis.unmaskedLive = async (box, page) => {
   box.querySelector("[role=status]")?.remove(); // of an earlier try
   const waiting = make("p", box, "Loading the model …", { role: "status" });
   const inner = make("div", null, null, { class: "unmasked-translator" });
+  box.style.setProperty("--unmasked-ground", groundOf(box));
   try {
-    await new Translator(inner, page).start();
+    inner.translator = new Translator(inner, page);
+    await inner.translator.start();
   } catch (error) {
     waiting.textContent = `The model could not be loaded: ${error.message}. Try again.`;
     const button = box.querySelector("button");
@@ -19,7 +21,19 @@ globalThis.unmaskedLive = async (box, page) => {
     button?.focus();
     return;
   }
-  box.replaceChildren(inner);
+  box.replaceChildren(...box.querySelectorAll(".unmasked-static"), inner);
+  box.translator = inner.translator;
   box.dataset.ready = "yes";
-  if (page.linked) inner.querySelector("textarea").focus({ preventScroll: true }); // there was a click
+  if (!page.linked) return;
+  box.scrollIntoView({ block: "start" }); // there was a click
+  inner.querySelector("textarea").focus({ preventScroll: true });
 };
+
+// The colour that the box stands on, for what lies over other parts of it.
+function groundOf(box) {
+  for (let up = box; up; up = up.parentElement) {
+    const { backgroundColor } = getComputedStyle(up);
+    if (!/, 0\)$/.test(backgroundColor)) return backgroundColor;
+  }
+  return "Canvas";
+}

@@ -3,13 +3,17 @@
 const SLICE = 10;
 
 // The result of a generator; or nothing, once `given up()` says that nobody waits for it any more.
-export async function runInSlices(generator, givenUp) {
+// `meanwhile` gets what it has yielded last, once a slice.
+export async function runInSlices(generator, givenUp, meanwhile) {
   for (;;) {
     const end = performance.now() + SLICE;
+    let last;
     do {
       const { done, value } = generator.next();
       if (done) return value;
+      last = value;
     } while (performance.now() < end);
+    if (last) meanwhile(last);
     await nextTurn();
     if (givenUp()) return undefined;
   }

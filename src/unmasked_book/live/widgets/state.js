@@ -1,9 +1,10 @@
 // What the reader has set, and how it is written into an address: #live?text=…&off=residuals.
 
 import { EOS } from "../engine/tokenizer.js";
-import { LABELS } from "./switches.js";
+import { PARTS, boxesOf } from "./places.js";
 
 export const MOST_LETTERS = 300; // of a text
+export const MOST_TOKENS = 150; // of a source: one letter can become eighteen
 
 const EXAMPLES = {
   "de-en": [
@@ -36,7 +37,12 @@ export function newState(name) {
     search: "greedy", // or beam, or sample
     temperature: 1,
     seed: 1,
-    head: "best", // or mean, or "layer.head"
+    at: "decoder.cross", // the place whose box is open
+    layer: null, // from 1; at first those that the page names
+    head: null,
+    token: 2, // of the source, from 0, in the order in which it is read
+    step: 2, // of the translation
+    tour: 0, // its step, from 1
     off: new Set(), // parts
     heads: new Set(), // "cross 0 2"
   };
@@ -49,11 +55,11 @@ export function switchesOf(state) {
 }
 
 export function isBroken(state) {
-  return state.off.size + state.heads.size > 0;
+  return state.off.size + state.heads.size + state.hidden.size > 0;
 }
 
 // Tokens and heads that this model has; words to begin with as tokens.
-export function fitted(state, { model, target }) {
+export function fitted(state, { model, target }, best = [2, 2]) {
   const { config } = model;
   const layers = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
   const exists = (head) => {
@@ -63,10 +69,13 @@ export function fitted(state, { model, target }) {
   const known = (token, place) =>
     token < target.words.length && (token > EOS || (token === EOS && place > 0));
   const { begin, ...rest } = state;
-  const forced = begin ? target.encode(begin) : state.forced.filter(known);
-  return { ...rest, forced, heads: new Set([...state.heads].filter(exists)) };
+  const forced = (begin ? target.encode(begin) : state.forced.filter(known)).slice(0, MOST_TOKENS);
+  const layer = Math.min(state.layer ?? best[0], Math.max(layers.encoder, layers.decoder));
+  const head = Math.min(state.head ?? best[1], config.n_heads);
+  return { ...rest, forced, layer, head, heads: new Set([...state.heads].filter(exists)) };
 }
 
+const PLACES = new Set(["encoder", "decoder"].flatMap((half) => boxesOf(half, "pre")).map(({ place }) => place));
 const LIST = /^\d+(\.\d+)*$/;
 
 export function toHash(state) {
@@ -81,7 +90,9 @@ export function toHash(state) {
   put("search", state.search, fresh.search);
   put("temperature", String(state.temperature), String(fresh.temperature));
   if (state.search === "sample") query.set("seed", state.seed);
-  put("head", state.head, fresh.head);
+  for (const name of ["at", "layer", "head", "token", "step", "tour"]) {
+    put(name, String(state[name] ?? ""), String(fresh[name] ?? ""));
+  }
   put("off", [...state.off].join(","), "");
   put("heads", [...state.heads].map((head) => head.replaceAll(" ", ".")).join(","), "");
   return "#live?" + query;
@@ -101,11 +112,17 @@ export function fromHash(hash, names) {
   state.forced = list("begin");
   state.begin = state.forced.length ? "" : query.get("begin") || ""; // words, for whoever writes a link
   state.search = one("search", (value) => ["greedy", "beam", "sample"].includes(value));
-  state.head = one("head", (value) => value === "mean" || /^\d+\.\d+$/.test(value));
+  const old = (query.get("head") || "").match(/^(\d)\.(\d)$/); // of the first edition's links, from 0
+  if (old) [state.layer, state.head] = [Number(old[1]) + 1, Number(old[2]) + 1];
+  for (const [name, least] of [["layer", 1], ["head", 1], ["token", 0], ["step", 0], ["tour", 1]]) {
+    const value = query.get(name) || "";
+    if (/^\d{1,3}$/.test(value) && Number(value) >= least) state[name] = Number(value);
+  }
+  state.at = one("at", (value) => PLACES.has(value));
   const temperature = Number(query.get("temperature"));
   if (temperature >= 0.1 && temperature <= 3) state.temperature = temperature;
   if (/^\d{1,9}$/.test(query.get("seed") || "")) state.seed = Number(query.get("seed"));
-  state.off = new Set((query.get("off") || "").split(",").filter((part) => Object.hasOwn(LABELS, part)));
+  state.off = new Set((query.get("off") || "").split(",").filter((part) => Object.hasOwn(PARTS, part)));
   const heads = (query.get("heads") || "")
     .split(",")
     .filter((head) => /^(encoder|decoder|cross)\.\d+\.\d+$/.test(head));

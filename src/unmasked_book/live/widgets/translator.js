@@ -1,28 +1,29 @@
-// The translator: a sentence goes in with every key, and everything about its translation comes out.
+// The translator: a sentence goes in with every key, and flows through the figure.
 
-import { beam, generate, greedy, sample, topTokens } from "../engine/search.js";
-import { softmax } from "../engine/formulas.js";
+import { beam, generate, greedy, sample } from "../engine/search.js";
 import { EOS } from "../engine/tokenizer.js";
 import { announcer, choice, field, make, printed, slider } from "./dom.js";
-import { breakPanel } from "./breaking.js";
-import { drawAttention } from "./heatmap.js";
+import { Figure } from "./figure.js";
+import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel, isOpened } from "./loading.js";
+import { PARTS, placeIn } from "./places.js";
 import { runInSlices } from "./running.js";
-import { MOST_LETTERS, examplesOf, fitted, fromHash, isBroken, newState, switchesOf, toHash } from "./state.js";
-import { LABELS } from "./switches.js";
+import {
+  MOST_LETTERS, MOST_TOKENS, examplesOf, fitted, fromHash, isBroken, newState, switchesOf, toHash,
+} from "./state.js";
+import { TOUR } from "./tour.js";
 import { drawTree } from "./tree.js";
+import { View, plainWord } from "./view.js";
 
 const LANGUAGES = { de: "German", en: "English" };
 const BEAM = 5;
-const MOST_DRAWN = 40; // rows and columns of a map: a translation that never ends has more
 
-// `page` says where things are: { model, names, megabytes, best, at, linked, open }.
+// `page` says where things are: { model, names, megabytes, best, worth, at, linked }.
 export class Translator {
   constructor(box, page) {
     this.box = box;
     this.page = page;
     this.turn = 0; // the newest run; older ones give up
-    this.selected = null; // a position of the translation
   }
 
   // Resolves when the first translation is on the page.
@@ -37,7 +38,7 @@ export class Translator {
     clearTimeout(this.writing);
     const state = fromHash(location.hash, this.page.names);
     const same = state && this.state && !state.begin && toHash(state) === toHash(this.state);
-    if (state && !same) this.open(state);
+    if (state && !same) this.open(state).then(() => this.text.focus({ preventScroll: true }));
   }
 
   // The newest call wins. If its model cannot be loaded, what was there before stays.
@@ -45,24 +46,24 @@ export class Translator {
     const mine = (this.opening = {});
     clearTimeout(this.writing);
     if (this.translator) this.tell("Loading the model …");
+    let failed = "";
     try {
       const translator = await openModel(state.model, this.page.at);
       if (mine !== this.opening) return;
       this.translator = translator;
-      this.state = fitted(state, translator);
-      this.selected = this.answer = this.whole = null;
+      this.state = fitted(state, translator, this.page.best[state.model]);
+      this.view = this.wholeOf = this.before = null;
       this.typed = false;
     } catch (error) {
       if (!this.translator) throw error;
-      if (mine !== this.opening) return;
-      this.build();
-      await this.run();
-      if (mine !== this.opening) return;
-      this.tell(`The other model could not be loaded: ${error.message}. Try again.`);
-      return;
+      failed = `The other model could not be loaded: ${error.message}. Try again.`;
     }
+    if (mine !== this.opening) return;
     this.build();
     await this.run();
+    if (mine !== this.opening) return;
+    if (failed) this.tell(failed);
+    else if (this.state.tour) this.tourTo(Math.min(this.state.tour, TOUR.length));
   }
 
   // Another direction; the keyboard stays on the choice.
@@ -76,119 +77,92 @@ export class Translator {
 
   build() {
     const { box, state } = this;
+    const [from, to] = languagesOf(state.model), [source, target] = state.model.split("-");
     box.replaceChildren();
-    const [from, to] = languagesOf(state.model);
     if (this.page.names.length > 1) {
       choice(box, "Translate", this.directions(), state.model, (name) => this.turnTo(name));
     }
-    this.text = make(
-      "textarea",
-      make("label", box, `A caption in ${from}`, { class: "unmasked-wide" }),
-      state.text,
-      {
-        rows: 2,
-        maxlength: MOST_LETTERS,
-        lang: state.model.split("-")[0],
-        spellcheck: "false",
-        oninput: () => this.newText(this.text.value),
-      },
-    );
-    const examples = make("div", box, undefined, {
-      class: "unmasked-row unmasked-examples",
-      role: "group",
-      "aria-label": "examples",
+    const said = to ? `A caption in ${from}` : "A sentence";
+    this.text = make("textarea", make("label", box, said, { class: "unmasked-wide" }), state.text, {
+      rows: 2, maxlength: MOST_LETTERS, lang: to && source, spellcheck: "false",
+      oninput: () => this.newText(this.text.value),
     });
+    const examples = this.group(box, "examples", "unmasked-row unmasked-examples");
     for (const example of examplesOf(state.model)) {
-      make("button", examples, example, {
-        type: "button",
-        lang: this.text.lang,
-        onclick: () => this.example(example),
-      });
+      const attributes = { type: "button", lang: source, onclick: () => this.example(example) };
+      make("button", examples, example, attributes);
     }
-
-    this.chips = this.section(`What the encoder reads`, "Click a token to hide it from the model.");
-    const shuffled = make("p", box, undefined, { class: "unmasked-row" });
-    make("button", shuffled, "Shuffle the source", { type: "button", onclick: () => this.shuffle() });
-    this.ordered = make("button", shuffled, "Back in order", {
-      type: "button",
-      onclick: () => this.state.order && this.change({ order: null }),
-    });
-    this.chips.lang = this.text.lang;
-
-    this.answers = make("div", box, undefined, { class: "unmasked-answers" });
+    this.answers = this.group(box, "translation", "unmasked-answers");
+    this.answers.tabIndex = 0; // it may scroll
     this.note = make("p", box, "", { role: "status", class: "unmasked-note" });
     this.say = announcer(box);
+    this.tourBox = this.group(box, "tour", "unmasked-row unmasked-tour");
+    this.chips = this.group(box, "What the encoder reads", "unmasked-tokens");
+    if (to) this.chips.lang = source;
+    this.tokens = this.group(box, "Token by token", "unmasked-tokens");
+    if (to) this.tokens.lang = target;
+    const steps = make("div", box, undefined, { class: "unmasked-row unmasked-steps" });
+    this.back = make("button", steps, "‹", { type: "button", "data-step": "back", "aria-label": "one step back",
+      onclick: () => this.go(-1) });
+    this.count = make("span", steps, "");
+    this.next = make("button", steps, "›", { type: "button", "data-step": "next", "aria-label": "one step on",
+      onclick: () => this.go(1) });
 
-    this.tokens = this.section("Token by token", "Choose one to see what else the model considered there.");
-    this.tokens.lang = state.model.split("-")[1];
-    this.alternatives = make("div", box, undefined, { class: "unmasked-alternatives" });
+    const inside = make("div", box, undefined, { class: "unmasked-inside" });
+    const figure = make("div", inside);
+    const layers = Math.max(this.model.config.n_layers, this.model.config.n_decoder_layers ?? 0);
+    const names = Object.fromEntries(Array.from({ length: layers }, (_, i) => [i + 1, i + 1]));
+    this.layers = choice(figure, "Show layer", names, String(state.layer), (layer) => this.look({ layer: Number(layer) }));
+    this.figure = new Figure(figure, this.model.config.norm, {
+      select: (at) => this.look({ at }),
+      turn: (part, on) => this.turnPart(part, on),
+    });
+    make("p", figure, `In a strip a row is a token, and a speck one of its ${this.model.config.d_model} numbers: blue above ` +
+      "zero, orange below, the largest at the right. In attention a row is a query: the darker, the more it reads. " +
+      "A switch turns a part off, in every layer.", { class: "unmasked-faint" });
+    this.panel = make("details", inside, undefined, { class: "unmasked-panel", "data-panel": "", open: true });
+    this.heading = make("summary", this.panel);
+    this.content = make("div", this.panel);
 
-    const breaking = make("details", box, undefined, { open: Boolean(this.page.open) || isBroken(state) });
-    make("summary", breaking, "Break it yourself");
-    breakPanel(breaking, this.translator.model, state, () => this.change({}));
+    this.searching(make("details", box, undefined, { open: state.search !== "greedy" || state.forced.length > 0 }), to);
+    const end = make("p", box, undefined, { class: "unmasked-row" });
+    make("button", end, "Reset", { type: "button", onclick: () => this.reset() });
+    if (this.page.linked) make("button", end, "Copy a link to this", { type: "button", onclick: () => this.copyLink() });
+    if (!to) return;
+    make("p", box, "A small model, trained on 29,000 image captions and nothing else. It has never seen a question, " +
+      (state.model === "de-en" ? "stumbles over negation, " : "") + "reads everything in lower case, and gives odd " +
+      "results for sentence fragments. For research and teaching. It was trained with all its parts, so a switch " +
+      "shows what this model relies on, not what every Transformer needs.", { class: "unmasked-faint" });
+  }
 
-    const open = state.search !== "greedy" || state.forced.length > 0;
-    const how = (this.how = make("details", box, undefined, { open }));
+  get model() {
+    return this.translator.model;
+  }
+
+  group(parent, name, kind) {
+    return make("div", parent, undefined, { class: kind, role: "group", "aria-label": name });
+  }
+
+  searching(how, to) {
+    const { state } = this;
+    this.how = how;
     make("summary", how, "How the next token is chosen");
     const searches = { greedy: "greedy", beam: `beam of ${BEAM}`, sample: "sampling" };
     choice(how, "Search", searches, state.search, (search) => this.change({ search }));
     this.chance = make("div", how, undefined, { class: "unmasked-row" });
-    slider(
-      this.chance,
-      "temperature",
-      { min: 0.1, max: 3, step: 0.1, value: state.temperature },
-      (temperature) => this.change({ temperature }),
-      (value) => value.toFixed(1),
-    );
+    const range = { min: 0.1, max: 3, step: 0.1, value: state.temperature };
+    slider(this.chance, "temperature", range, (temperature) => this.change({ temperature }), (value) => value.toFixed(1));
     make("button", this.chance, "Draw again", {
       type: "button",
       onclick: () => this.change({ seed: this.state.seed + 1 }),
     });
-    make("span", this.chance, "Both languages share one vocabulary, so a high temperature can mix them.");
-    this.begin = field(make("p", how), `The translation must begin with (in ${to})`, "input", {
-      type: "text",
-      maxlength: 200,
-      oninput: () => this.force(this.begin.value),
+    this.begin = field(make("p", how), `The translation must begin with${to ? ` (in ${to})` : ""}`, "input", {
+      type: "text", maxlength: 200, oninput: () => this.force(this.begin.value),
     });
     this.tree = make("div", how);
-    make(
-      "p",
-      this.tree,
-      "The beam's tree, one column per step, the likeliest beginning on top. A number is the log-probability so " +
-        "far; in an orange box a sentence ends, and its number is the score after the length penalty. The winner " +
-        "is bold.",
-    );
-
-    const looking = make("details", box, undefined, { open: true });
-    make("summary", looking, "Where it looks: cross-attention");
-    this.head = field(looking, "Show", "select", {
-      onchange: () => this.change({ head: this.head.value }, false),
-    });
-    this.headOptions();
-    make(
-      "p",
-      looking,
-      "Each row is the token being generated, each column a source token that it can read. The stronger the " +
-        "colour of a square, the larger its weight.",
-    );
-    this.map = make("div", looking);
-
-    const end = make("p", box, undefined, { class: "unmasked-row" });
-    make("button", end, "Reset", { type: "button", onclick: () => this.reset() });
-    if (this.page.linked) {
-      make("button", end, "Copy a link to this", {
-        type: "button",
-        onclick: () => this.copyLink(),
-      });
-    }
-    make(
-      "p",
-      box,
-      "A small model, trained on 29,000 image captions and nothing else. It has never seen a question, " +
-        (state.model === "de-en" ? "stumbles over negation, " : "") +
-        "reads everything in lower case, and gives odd results for sentence fragments. For research and teaching.",
-      { class: "unmasked-faint" },
-    );
+    make("p", this.tree, "The beam's tree, one column per step, the likeliest beginning on top. A number is the " +
+      "log-probability so far; in an orange box a sentence ends, and its number is the score after the length " +
+      "penalty. The winner is bold.");
   }
 
   directions() {
@@ -201,28 +175,6 @@ export class Translator {
     );
   }
 
-  section(title, help) {
-    const label = make("p", this.box, undefined, { class: "unmasked-label" });
-    make("strong", label, title + ". ");
-    label.append(help);
-    return make("div", this.box, undefined, { class: "unmasked-tokens", role: "group", "aria-label": title });
-  }
-
-  headOptions() {
-    const { n_layers, n_decoder_layers, n_heads } = this.translator.model.config;
-    const [layer, head] = this.page.best[this.state.model] || [0, 0];
-    make("option", this.head, `the head that aligns best (layer ${layer + 1}, head ${head + 1})`, {
-      value: "best",
-    });
-    make("option", this.head, "the mean of all heads", { value: "mean" });
-    for (let l = 0; l < (n_decoder_layers ?? n_layers); l += 1) {
-      for (let h = 0; h < n_heads; h += 1)
-        make("option", this.head, `layer ${l + 1}, head ${h + 1}`, { value: `${l}.${h}` });
-    }
-    this.head.value = this.state.head;
-    if (!this.head.value) this.head.value = this.state.head = "best";
-  }
-
   // --- What the reader does -----------------------------------------------------------------------
 
   // What everybody should see, and not only hear: loading, errors, a link that was copied.
@@ -230,12 +182,41 @@ export class Translator {
     this.note.textContent = words;
   }
 
-  change(what, again = true) {
+  // Something that the model has to compute again.
+  change(what) {
+    this.leaveTour();
     Object.assign(this.state, what);
-    if (what.text !== undefined) this.selected = null;
-    if (again) this.run();
-    else this.show();
     this.writeHash();
+    return this.run();
+  }
+
+  // Something else to look at: the model does not run.
+  look(what) {
+    this.leaveTour(what);
+    Object.assign(this.state, what);
+    this.writeHash();
+    if (!this.view) return;
+    if (Object.keys(what).some((name) => name !== "at")) this.figure.draw(this.view);
+    this.showInside(true);
+  }
+
+  turnPart(part, on) {
+    const off = new Set(this.state.off);
+    if (on) off.delete(part);
+    else off.add(part);
+    this.change({ off });
+  }
+
+  silence(on, name) {
+    const heads = new Set(this.state.heads);
+    if (on) heads.delete(name);
+    else heads.add(name);
+    this.change({ heads });
+  }
+
+  go(by) {
+    const step = this.view.row("decoder") + by;
+    if (step >= 0 && step < this.view.tokens.length) this.look({ step, at: placeIn("decoder", this.state.at) });
   }
 
   example(text) {
@@ -250,25 +231,20 @@ export class Translator {
   }
 
   reset() {
-    this.selected = this.answer = null;
+    this.view = this.before = null;
     this.typed = false;
-    this.state = newState(this.state.model);
+    this.state = fitted(newState(this.state.model), this.translator, this.page.best[this.state.model]);
     this.build();
     this.run();
     this.writeHash();
-    this.box.querySelector("textarea").focus();
+    this.text.focus();
   }
 
   // Every position but that of <eos> gets a new place.
   shuffle() {
-    if (!this.answer) return;
-    const order = [...this.answer.source.keys()].slice(0, -1);
+    const order = [...this.view.source.keys()].slice(0, -1);
     const before = String(this.state.order || order);
-    for (
-      let tries = 0;
-      order.length > 1 && (tries === 0 || String(order) === before) && tries < 20;
-      tries += 1
-    ) {
+    for (let tries = 0; order.length > 1 && (tries === 0 || String(order) === before) && tries < 20; tries += 1) {
       for (let i = order.length - 1; i > 0; i -= 1) {
         const j = Math.floor(Math.random() * (i + 1));
         [order[i], order[j]] = [order[j], order[i]];
@@ -286,26 +262,18 @@ export class Translator {
   force(words) {
     try {
       this.typed = true;
-      this.change({ forced: this.translator.target.encode(words) });
+      this.change({ forced: this.translator.target.encode(words).slice(0, MOST_TOKENS) });
     } catch (error) {
       this.tell(error.message);
     }
   }
 
   insteadOf(position, token) {
-    this.selected = position;
     this.typed = false;
     this.how.open = true; // where the forced beginning can be seen, and changed
-    const forced = [...this.answer.tokens.slice(0, position), token];
+    const forced = [...this.view.tokens.slice(0, position), token];
     this.begin.value = this.translator.target.decode(forced);
     this.change({ forced });
-  }
-
-  select(position) {
-    this.selected = position === this.selected ? null : position;
-    this.showTokens();
-    this.showAlternatives();
-    this.showMap();
   }
 
   writeHash() {
@@ -325,18 +293,73 @@ export class Translator {
     }
   }
 
+  // --- The tour -----------------------------------------------------------------------------------
+
+  // Its steps change the state; leaving it brings back what the reader had set.
+  async tourTo(number) {
+    this.before = this.before || { ...this.state, tour: 0 };
+    const { at, layer, head, step, best, off, pick } = TOUR[number - 1];
+    const [bestLayer, bestHead] = this.page.best[this.state.model] || [2, 2];
+    const was = this.state.off.size, before = this.before;
+    Object.assign(this.state, before, { tour: number, at, off: new Set(off ? [off] : []), heads: new Set() });
+    Object.assign(this.state, best ? { layer: bestLayer, head: bestHead } : {});
+    for (const [name, value] of Object.entries({ layer, head, step })) if (value) this.state[name] = value;
+    if (was || off || !this.view || before.heads.size) await this.run();
+    if (this.before !== before || !this.view?.tokens.length) return;
+    if (pick) Object.assign(this.state, pick(this.view));
+    this.writeHash();
+    this.figure.draw(this.view);
+    this.showInside(false);
+    this.showTour();
+    this.figure.boxes.find(({ place }) => place === at).button.scrollIntoView({ block: "nearest" });
+    this.say(this.tourBox.textContent);
+  }
+
+  leaveTour(kept = {}) {
+    if (!this.before) return;
+    const { before } = this, again = this.state.off.size > 0 || before.off.size > 0 || before.heads.size > 0;
+    this.before = null;
+    Object.assign(this.state, before, kept);
+    if (again) this.run();
+    this.showTour();
+  }
+
+  showTour() {
+    const { tour } = this.state, focused = this.tourBox.contains(document.activeElement);
+    this.tourBox.replaceChildren();
+    const button = (label, act) => make("button", this.tourBox, label, { type: "button", onclick: act });
+    if (!tour) {
+      const start = button("Take the tour", () => this.tourTo(1));
+      if (focused) start.focus();
+      return;
+    }
+    make("span", this.tourBox, `${tour} of ${TOUR.length}. ${TOUR[tour - 1].say(this.view)}`);
+    if (tour > 1) button("Back", () => this.tourTo(tour - 1));
+    const next = tour < TOUR.length ? button("Next", () => this.tourTo(tour + 1)) : null;
+    const leave = button("Leave the tour", () => { this.look({}); });
+    if (focused) (next || leave).focus();
+  }
+
   // --- Translating --------------------------------------------------------------------------------
 
   async run() {
     const mine = (this.turn += 1);
     const givenUp = () => mine !== this.turn;
-    const { hidden } = this.state;
     try {
-      const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp);
-      const broken = answer && isBroken(this.state);
-      const whole = broken ? await runInSlices(this.translation({ hidden }), givenUp) : answer;
-      if (!whole || givenUp()) return;
-      Object.assign(this, { answer, whole });
+      const broken = isBroken(this.state);
+      const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp, (tokens) => {
+        if (broken && typeof tokens[0] === "number") this.showAnswers(`${this.translator.target.decode(tokens)} …`);
+      });
+      if (!answer || givenUp()) return;
+      const asked = wholeAsked(this.state);
+      if (!broken) this.wholeOf = { asked, tokens: answer.tokens };
+      if (this.wholeOf?.asked !== asked) {
+        const whole = this.translation({ hidden: new Set() });
+        const found = await runInSlices(whole, givenUp, () => {});
+        if (!found || givenUp()) return;
+        this.wholeOf = { asked, tokens: found.tokens };
+      }
+      this.view = new View(this.translator, this.state, answer);
       this.show();
     } catch (error) {
       this.tell(error.message);
@@ -352,71 +375,52 @@ export class Translator {
     return fits ? [...order, last] : [...source.keys()];
   }
 
-  // { tokens, steps, source, order }, and of a beam its tree.
+  // { tokens, steps, source, order, memory }, and of a beam its tree.
   *translation(off) {
-    const source = [...this.translator.source.encode(this.state.text), EOS];
-    const order = this.orderOf(source);
-    const found = source.length > 1 ? yield* this.search(source, order, off) : { tokens: [], steps: [] };
-    return { ...found, source, order };
-  }
-
-  *search(source, order, off) {
-    const { model } = this.translator;
-    const { search, temperature, seed, forced } = this.state;
+    const all = this.translator.source.encode(this.state.text), source = [...all.slice(0, MOST_TOKENS), EOS];
+    const order = this.orderOf(source), cut = all.length > MOST_TOKENS ? all.length : 0;
+    if (source.length === 1) return { tokens: [], steps: [], source, order, cut };
     const hidden = new Set([...order.keys()].filter((place) => off.hidden.has(order[place])));
     const switches = { ...off, hidden };
-    const memory = yield* model.encode(
-      order.map((position) => source[position]),
-      switches,
-    );
-    const options = { off: switches, prefix: forced };
-    if (search === "sample") return yield* sample(model, memory, { ...options, temperature, seed });
-    if (search === "greedy") return yield* greedy(model, memory, options);
+    const memory = yield* this.model.encode(order.map((position) => source[position]), switches);
+    return { ...(yield* this.search(memory, switches)), source, order, memory, cut };
+  }
+
+  *search(memory, off) {
+    const { search, temperature, seed, forced } = this.state;
+    const options = { off, prefix: forced };
+    if (search === "sample") return yield* sample(this.model, memory, { ...options, temperature, seed });
+    if (search === "greedy") return yield* greedy(this.model, memory, options);
     const alpha = this.translator.about?.length_penalty ?? 0.6;
-    const found = yield* beam(model, memory, { ...options, width: BEAM, alpha });
+    const found = yield* beam(this.model, memory, { ...options, width: BEAM, alpha });
     const along = (_, time) => found.tokens[time];
-    const followed = yield* generate(model, memory, along, { ...options, limit: found.tokens.length });
+    const followed = yield* generate(this.model, memory, along, { ...options, limit: found.tokens.length });
     return { ...followed, nodes: found.nodes, best: found.best };
   }
 
   // --- What is shown ------------------------------------------------------------------------------
 
   show() {
-    if (!this.answer) return;
-    const { target } = this.translator;
-    const { answer, whole } = this;
-    this.tell("");
-    this.showSource();
-    const text = target.decode(answer.tokens);
-    this.showAnswers(text, target.decode(whole.tokens));
-    this.showTokens();
-    this.showAlternatives();
+    const { target } = this.translator, { view } = this;
+    this.tell(view.cut ? `These are ${view.cut.toLocaleString("en")} tokens: only the first ${MOST_TOKENS} are read.` : "");
+    this.showAnswers(target.decode(view.tokens), target.decode(this.wholeOf.tokens));
+    this.figure.draw(view);
+    this.showInside(false);
+    this.showTour();
     this.chance.hidden = this.state.search !== "sample";
     if (document.activeElement !== this.begin) this.begin.value = target.decode(this.state.forced);
     this.showTree();
-    this.showMap();
+    if (this.figure.holds(document.activeElement)) document.activeElement.scrollIntoView({ block: "nearest" });
   }
 
-  showSource() {
-    const words = this.translator.source.words;
-    const { source, order } = this.answer;
-    this.ordered.setAttribute("aria-disabled", String(!this.state.order));
-    const chips = order.map((position) => {
-      const hidden = this.state.hidden.has(position);
-      const token = words[source[position]];
-      const marked = { "aria-pressed": String(hidden), class: hidden ? "unmasked-hidden" : "" };
-      return { token, marked, label: `hide ${plainWord(token)}`, act: () => this.hide(position) };
-    });
-    fillChips(this.chips, chips);
-  }
-
+  // Without the whole model's answer the broken one still writes.
   showAnswers(text, whole) {
     this.answers.replaceChildren();
-    const lang = this.state.model.split("-")[1];
+    const to = languagesOf(this.state.model)[1] && this.state.model.split("-")[1];
     const put = (title, words) => {
       const box = make("div", this.answers);
       make("p", box, title, { class: "unmasked-label" });
-      make("p", box, words || "…", { class: "unmasked-translation", lang });
+      make("p", box, words || "…", { class: "unmasked-translation", lang: to });
     };
     if (!isBroken(this.state)) {
       put("Translation", text);
@@ -424,12 +428,22 @@ export class Translator {
       return;
     }
     const { off, heads } = this.state;
-    const gone = [...off].map((part) => LABELS[part]);
+    const gone = [...off].map((part) => PARTS[part][0]);
     if (heads.size) gone.push(heads.size === 1 ? "1 head" : `${heads.size} heads`);
+    const hidden = [...this.state.hidden].map((place) => this.translator.source.encode(this.state.text)[place] ?? EOS);
+    gone.push(...hidden.map((token) => `“${plainWord(this.translator.source.words[token])}”`));
     const title = `Without ${gone.join(", ")}`;
-    put("The whole model", whole);
+    const all = off.size + heads.size ? "The whole model" : "With all tokens";
+    put(all, whole ?? this.answers.dataset.whole ?? "");
     put(title, text);
-    this.sayAgain(`${title}: “${text}” The whole model: “${whole}”`);
+    if (whole === undefined) return;
+    this.answers.dataset.whole = whole;
+    if (off.size === 1 && !heads.size) {
+      const [part] = off, worth = this.page.worth?.[this.state.model];
+      const measured = worth ? ` On eighty captions BLEU, which compares with human translations, goes from ${worth.whole} to ${worth[part]}.` : "";
+      make("p", this.answers, PARTS[part][1] + measured, { class: "unmasked-faint" });
+    }
+    this.sayAgain(`${title}: “${text}” ${all}: “${whole}”`);
   }
 
   // Also when nothing has changed: that may be just the point. (A blank more makes it another text.)
@@ -438,129 +452,119 @@ export class Translator {
     this.say(this.said);
   }
 
-  showTokens() {
-    const words = this.translator.target.words;
-    const chips = this.answer.tokens.map((token, position) => ({
-      token: words[token],
-      marked: { "aria-current": position === this.selected ? "true" : null },
-      label: `${plainWord(words[token])}, ${percent(chancesOf(this.answer.steps[position])[token])}`,
-      act: () => this.select(position),
-    }));
-    fillChips(this.tokens, chips);
+  // What depends on what is looked at; `aloud`, if the reader asked for just that.
+  showInside(aloud) {
+    const { view, state } = this, { at } = state;
+    this.showTokens();
+    this.figure.mark(view);
+    const layer = this.layers.querySelector(`input[value="${state.layer}"]`);
+    if (layer) layer.checked = true;
+    const box = this.figure.boxes.find(({ place }) => place === at);
+    const focus = placeOfFocus(this.content), scrolled = this.panel.scrollTop;
+    const folds = () => [...this.content.querySelectorAll("details")], same = this.shownAt === at, were = same ? folds() : [];
+    this.shownAt = at;
+    this.content.replaceChildren();
+    if (!view.tokens.length) {
+      this.heading.textContent = "Nothing to see yet: type a sentence.";
+      return;
+    }
+    const half = at === "memory" ? "encoder" : box.half;
+    const where = box.layered ? `, layer ${view.layer(half) + 1}` : "";
+    const title = /^(memory|logits|.*cross)$/.test(at) ? box.title.split(" ←")[0] : `${half}: ${box.title}`;
+    const token = half === "encoder" ? `“${view.word(half)}”` : `writing “${view.written}”`;
+    this.heading.textContent = `${title[0].toUpperCase()}${title.slice(1)}${where}, ${token}`;
+    const said = showInside(this.content, box, view, {
+      show: (what) => this.look(what),
+      turn: (part, on) => this.turnPart(part, on),
+      silence: (on, name) => this.silence(on, name),
+      hide: (position) => this.hide(position),
+      shuffle: () => this.shuffle(),
+      inOrder: () => this.change({ order: null }),
+      insteadOf: (position, token) => this.insteadOf(position, token),
+    });
+    folds().forEach((fold, number) => (fold.open = were[number]?.open ?? fold.open));
+    this.panel.scrollTop = same ? scrolled : 0;
+    focusAgain(this.content, focus);
+    if (aloud) this.sayAgain(said);
   }
 
-  showAlternatives() {
-    const position = this.selected;
-    const { tokens, steps } = this.answer;
-    const words = this.translator.target.words;
-    const box = this.alternatives;
-    const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
-    box.replaceChildren();
-    if (position === null || position >= tokens.length) return;
-    const before = this.translator.target.decode(tokens.slice(0, position));
-    make(
-      "p",
-      box,
-      `${before ? `After “${before}”` : "At the beginning"} the model expects (choose one to make it say that):`,
-    );
-    const chances = chancesOf(steps[position]);
-    for (const token of topTokens(steps[position].logits, 5)) {
-      const button = make("button", box, undefined, {
-        type: "button",
-        "aria-pressed": String(token === tokens[position]),
-        onclick: () => this.insteadOf(position, token),
-      });
-      make("span", button, plainWord(words[token]), { class: "unmasked-word" });
-      make("span", button, undefined, {
-        class: "unmasked-bar",
-        style: `width:${(45 * chances[token]).toFixed(1)}%`,
-      });
-      make("span", button, percent(chances[token]), { class: "unmasked-percent" });
-    }
-    if (focused >= 0) box.querySelectorAll("button")[focused]?.focus();
+  showTokens() {
+    const { view, state } = this, encoder = state.at === "memory" || state.at.startsWith("encoder");
+    const chip = (half, piece, place, label) => ({
+      token: piece, label,
+      current: place === view.row(half) && encoder === (half === "encoder"),
+      hidden: half === "encoder" && state.hidden.has(view.order[place]),
+      act: () => this.look({ [half === "encoder" ? "token" : "step"]: place, at: placeIn(half, state.at) }),
+    });
+    fillChips(this.chips, "read", view.pieces.encoder.map((piece, place) => chip("encoder", piece, place, plainWord(piece))));
+    const chances = (place) => percent(chancesOf(view.steps[place])[view.tokens[place]]);
+    fillChips(this.tokens, "written", view.chosen.map((piece, place) =>
+      chip("decoder", piece, place, `${plainWord(piece)}, ${chances(place)}`)));
+    const row = view.row("decoder"), count = view.tokens.length;
+    this.tokens.querySelectorAll("button").forEach((one, place) => one.classList.toggle("unmasked-ghost", place > row));
+    this.count.textContent = count ? `step ${row + 1} of ${count}` : "";
+    this.back.setAttribute("aria-disabled", row < 1);
+    this.next.setAttribute("aria-disabled", row >= count - 1);
   }
 
   showTree() {
-    const { nodes, best } = this.answer;
+    const { nodes, best } = this.view;
     this.tree.hidden = !nodes;
     if (!nodes) return;
     const words = this.translator.target.words;
     const winners = new Set();
     for (let node = nodes[best]; node; node = nodes[node.parent]) winners.add(node.id);
-    const drawn = nodes.map((node) => ({
+    const drawn = nodes.filter(({ became }) => became !== "dropped").map((node) => ({
       ...node,
       token: plainWord(words[node.token]),
       wins: winners.has(node.id),
-      state: node.score === null ? "kept" : "finished",
     }));
     const score = printed(nodes[best].score);
-    const label = `The beam's tree: ${nodes.length - 1} beginnings, the best ends with a score of ${score}.`;
+    const label = `The beam's tree: ${drawn.length - 1} beginnings, the best ends with a score of ${score}.`;
     drawTree(this.tree, drawn, label).scrollLeft = 0;
-  }
-
-  showMap() {
-    const { target, source } = this.translator;
-    const { tokens, steps, order, source: read } = this.answer;
-    const { n_heads } = this.translator.model.config;
-    this.map.replaceChildren();
-    if (!tokens.length) return;
-    if (!steps[0].maps.cross.length) {
-      make("p", this.map, "Cross-attention is switched off: nothing of the source is read.");
-      return;
-    }
-    const length = read.length;
-    const best = this.page.best[this.state.model] || [0, 0];
-    const [layer, head] = this.state.head === "best" ? best : this.state.head.split(".").map(Number);
-    const of = (weights, h) => weights.subarray(h * length, (h + 1) * length);
-    const columns = Math.min(length, MOST_DRAWN);
-    const rows = steps.slice(0, MOST_DRAWN).map(({ maps: { cross } }) => {
-      if (this.state.head !== "mean") return of(cross[layer], head).subarray(0, columns);
-      const all = cross.flatMap((weights) => Array.from({ length: n_heads }, (_, h) => of(weights, h)));
-      return Float32Array.from(
-        { length: columns },
-        (_, key) => all.reduce((sum, row) => sum + row[key], 0) / all.length,
-      );
-    });
-    drawAttention(this.map, {
-      rows,
-      queries: tokens.slice(0, MOST_DRAWN).map((token) => plainWord(target.words[token])),
-      keys: order.slice(0, MOST_DRAWN).map((position) => plainWord(source.words[read[position]])),
-      selected: this.selected,
-      title: this.head.selectedOptions[0].textContent,
-    });
-    const most = Math.max(tokens.length, length);
-    if (most > MOST_DRAWN) make("p", this.map, `Only the first ${MOST_DRAWN} of ${most} tokens are drawn.`);
-    if ([...this.state.heads].some((name) => name.startsWith("cross"))) {
-      make("p", this.map, "A silenced head still looks, as the map shows. Nobody listens to it.");
-    }
   }
 }
 
 function languagesOf(name) {
-  return name.split("-").map((code) => LANGUAGES[code] || code);
+  const codes = name.split("-");
+  return codes.every((code) => LANGUAGES[code]) ? codes.map((code) => LANGUAGES[code]) : [name];
 }
 
-// Buttons in a row, one a token; pieces that go on a word stand closer. Keeps the keyboard's place.
-function fillChips(box, chips) {
-  const focused = [...box.children].indexOf(document.activeElement);
+// What the whole model's answer depends on.
+function wholeAsked({ model, text, order, search, temperature, seed, forced }) {
+  return JSON.stringify([model, text, order, search, temperature, seed, forced]);
+}
+
+// Buttons in a row, one a token, and one of them a tab stop; pieces that go on a word stand closer.
+// Keeps the keyboard's place.
+function fillChips(box, named, chips) {
+  const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
   box.replaceChildren();
-  for (const { token, marked, label, act } of chips) {
-    const attributes = { type: "button", "aria-label": label, onclick: act, ...marked };
-    const chip = make("button", box, plainWord(token), attributes);
+  make("span", box, named);
+  const stop = Math.max(0, focused < 0 ? chips.findIndex(({ current }) => current) : Math.min(focused, chips.length - 1));
+  chips.forEach(({ token, label, current, hidden, act }, place) => {
+    const chip = make("button", box, plainWord(token), {
+      type: "button", "aria-label": hidden ? `${label}, hidden` : label, "aria-current": current ? "true" : null,
+      tabindex: place === stop ? 0 : -1, class: hidden ? "unmasked-hidden" : "", onclick: act,
+    });
     chip.classList.toggle("unmasked-goes-on", !token.startsWith("▁") && !token.startsWith("<"));
-  }
-  if (focused >= 0) box.children[Math.min(focused, box.children.length - 1)]?.focus();
+  });
+  box.onkeydown = (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], all = [...box.querySelectorAll("button")];
+    const next = by && all[all.indexOf(document.activeElement) + by];
+    if (!next) return;
+    event.preventDefault();
+    all.forEach((one) => (one.tabIndex = one === next ? 0 : -1));
+    next.focus();
+  };
+  if (focused >= 0) box.querySelectorAll("button")[stop]?.focus();
 }
 
-function chancesOf(step) {
-  step.chances = step.chances || softmax(Float64Array.from(step.logits));
-  return step.chances;
+// What has the focus in a part that is about to be made anew, and the same once it is there.
+function placeOfFocus(part) {
+  return [...part.querySelectorAll("button, input, summary, [tabindex]")].indexOf(document.activeElement);
 }
 
-function plainWord(token) {
-  return token.replace(/^▁/, "") || "▁";
-}
-
-function percent(chance) {
-  return chance >= 0.0995 ? `${Math.round(100 * chance)}%` : `${(100 * chance).toFixed(1)}%`;
+function focusAgain(part, place) {
+  if (place >= 0) part.querySelectorAll("button, input, summary, [tabindex]")[place]?.focus();
 }

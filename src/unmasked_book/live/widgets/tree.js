@@ -7,7 +7,7 @@ const SMALLEST = 0.75; // before it scrolls, a wide tree shrinks, but its letter
 // nodes: { id, parent, token, time, total, score, state, wins }, one for each beginning.
 //   parent: an id; null at the root            time: how many tokens so far, which is the column
 //   total: its log-probability                 score: of a finished sentence, else null
-//   state: "kept", "dropped" or "finished"     wins: whether it is on the winner's path
+//   became: "kept", "dropped" or "finished"    wins: whether it is on the winner's path
 // The picture goes into a box that scrolls sideways if it must, and is returned; the next call with the same parent
 // replaces it.
 export function drawTree(parent, nodes, label) {
@@ -64,7 +64,7 @@ function drawBranch(picture, place, node) {
 // A finished sentence has square corners, and its score below.
 function drawBox(picture, { x, y, half }, node) {
   const group = make("g", picture, null, { class: kindOf(node) });
-  const rx = node.state === "finished" ? 0 : 8;
+  const rx = node.became === "finished" ? 0 : 8;
   make("rect", group, null, { x: x - half, y: y - BOX / 2, width: 2 * half, height: BOX, rx });
   const text = make("text", group, null, { x, y: y + 4.5, "text-anchor": "middle" });
   const start = node.token.startsWith("▁") ? 1 : 0; // the mark of a word's first piece, faintly
@@ -76,5 +76,5 @@ function drawBox(picture, { x, y, half }, node) {
 }
 
 function kindOf(node) {
-  return node.wins ? `${node.state} wins` : node.state;
+  return node.wins ? `${node.became} wins` : node.became;
 }

@@ -1,0 +1,130 @@
+// The figure: two columns of boxes, each a button that shows what is computed there, with its switch.
+
+import { likeliest } from "../engine/search.js";
+import { chancesOf, percent, shown } from "./inside.js";
+import { make } from "./dom.js";
+import { PARTS, boxesOf } from "./places.js";
+import { plainWord } from "./view.js";
+
+const TITLES = { encoder: "Encoder", decoder: "Decoder" };
+
+export class Figure {
+  // `act` is what the page does: select(place), turn(part, on).
+  constructor(parent, norm, act) {
+    this.boxes = [];
+    this.act = act;
+    const grid = make("div", parent, null, { class: "unmasked-halves" });
+    for (const half of ["encoder", "decoder"]) this.half(grid, half, norm);
+  }
+
+  half(grid, half, norm) {
+    const column = make("div", grid, null, { class: "unmasked-half" });
+    make("small", make("div", column, TITLES[half], { class: "unmasked-title" }), "on");
+    const said = `${TITLES[half]}, from top to bottom: arrow keys`;
+    const list = make("div", column, null, { role: "toolbar", "aria-orientation": "vertical", "aria-label": said });
+    list.addEventListener("keydown", (event) => moved(event, list));
+    let frame = list;
+    for (const box of boxesOf(half, norm)) {
+      if (box.layered && frame === list) frame = make("div", list, null, { class: "unmasked-layer" });
+      if (!box.layered) frame = list;
+      this.boxes.push({ ...box, ...this.row(frame, box) });
+    }
+    list.querySelector("button").tabIndex = 0;
+  }
+
+  row(parent, box) {
+    const line = make("div", parent, null, { class: `unmasked-place ${box.kind}` });
+    const button = make("button", line, null, {
+      type: "button", tabindex: -1, "data-place": box.place, onclick: () => this.act.select(box.place),
+    });
+    make("span", button, box.title);
+    const scale = make("small", button, "");
+    const drawn = ["tokens", "logits"].includes(box.kind) ? make("em", button, "") : make("canvas", button, null);
+    drawn.setAttribute("aria-hidden", "true");
+    if (!box.part) return { button, scale, drawn };
+    const one = make("input", line, null, {
+      type: "checkbox", role: "switch", tabindex: -1, "data-switch": box.part, checked: true,
+      "aria-label": `${PARTS[box.part][0]}${["norms", "residuals", "feedForward"].includes(box.part) ? ", everywhere" : ""}`,
+      onchange: () => this.act.turn(box.part, one.checked),
+    });
+    return { button, scale, drawn, switch: one };
+  }
+
+  // What is chosen: a box, a token in each half; and which switches are off.
+  mark(view) {
+    const { at, off } = view.state;
+    for (const { button, place, switch: one } of this.boxes) {
+      if (place === at) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+      if (one) one.checked = !off.has(one.dataset.switch);
+    }
+  }
+
+  holds(element) {
+    return this.boxes.some(({ button, switch: one }) => button === element || one === element);
+  }
+
+  // The numbers at every place.
+  draw(view) {
+    for (const box of this.boxes) this.drawBox(box, view);
+  }
+
+  drawBox(box, view) {
+    const { half, kind, drawn, scale } = box, row = view.row(half);
+    if (kind === "tokens") {
+      drawn.textContent = half === "encoder" ? `${view.words.encoder.length} tokens` : `has read “${view.word(half)}”`;
+    } else if (kind === "logits") {
+      const chances = view.steps[row] && chancesOf(view.steps[row]);
+      const best = chances && likeliest(view.steps[row].logits);
+      drawn.textContent = chances ? `${plainWord(view.translator.target.words[best])} ${percent(chances[best])}` : "";
+    } else if (kind === "attention") {
+      scale.textContent = `head ${view.head + 1}`;
+      paint(drawn, view.weights(box), row, half === "decoder" ? row : Infinity);
+    } else {
+      const rows = view.all(half, view.named(box, kind === "feed-forward" ? "feed_forward.expand" : box.name));
+      const largest = paint(drawn, rows, row, half === "decoder" ? row : Infinity);
+      scale.textContent = largest ? `max ${shown(largest, largest < 9.5 ? 1 : 0)}` : "";
+    }
+  }
+}
+
+// Up and down through the boxes, to the right their switches.
+function moved(event, list) {
+  const steps = { ArrowUp: -1, ArrowDown: 1, Home: -99, End: 99 };
+  const line = event.target.closest(".unmasked-place"), lines = [...list.querySelectorAll(".unmasked-place")];
+  let next = null;
+  if (event.key in steps) {
+    const at = Math.max(0, Math.min(lines.indexOf(line) + steps[event.key], lines.length - 1));
+    next = lines[at].querySelector(event.target.matches("input") ? "input" : "button") || lines[at].querySelector("button");
+  } else if (event.key === "ArrowRight") next = line.querySelector("input");
+  else if (event.key === "ArrowLeft") next = line.querySelector("button");
+  if (!next) return;
+  event.preventDefault();
+  list.querySelectorAll("[tabindex='0']").forEach((one) => (one.tabIndex = -1));
+  next.tabIndex = 0;
+  next.focus();
+}
+
+// Rows of numbers as a strip: blue above zero, orange below; `chosen` has a mark at its left, and rows
+// after `last` are faint. Returns the largest number, which the strongest colour stands for.
+function paint(canvas, rows, chosen, last) {
+  const width = Math.max(1, ...rows.map((row) => row.length)), height = Math.max(1, rows.length), margin = width / 24;
+  const context = canvas.getContext("2d");
+  let largest = 0;
+  for (const row of rows) for (const number of row) largest = Math.max(largest, Math.abs(number));
+  canvas.width = Math.ceil(width + margin);
+  canvas.height = height;
+  const image = context.createImageData(canvas.width, height), { data } = image, shift = canvas.width - width;
+  rows.forEach((row, y) => {
+    for (let x = 0; x < canvas.width; x += 1) {
+      const number = x < shift ? 0 : row[x - shift] || 0, to = 4 * (y * canvas.width + x), below = number < 0;
+      const strong = x < shift ? Number(y === chosen) : Math.sqrt(Math.abs(number) / largest) * (y > last ? 0.25 : 1);
+      data[to] = below ? 217 : 27;
+      data[to + 1] = below ? 119 : 127;
+      data[to + 2] = below ? 43 : 209;
+      data[to + 3] = 255 * strong || 0;
+    }
+  });
+  context.putImageData(image, 0, 0);
+  return largest;
+}

@@ -1,0 +1,320 @@
+// A box, opened: the numbers of the chosen token at that place, and the lines of plain.py that make them.
+
+import { softmax } from "../engine/formulas.js";
+import { linear } from "../engine/numbers.js";
+import { topTokens } from "../engine/search.js";
+import { make, printed } from "./dom.js";
+import { PARTS } from "./places.js";
+import { plainWord } from "./view.js";
+
+const FIRST = 6; // of 128 numbers
+const MOST_ROWS = 40; // of a table: a translation that never ends has more
+const LINES = "@LINES@"; // place → numbers of its lines of plain.py, and of those that call them
+const TEXTS = "@TEXTS@"; // number → the line
+const SOURCE = "https://github.com/transformer-unmasked/unmasked/blob/main/src/unmasked/plain.py#L";
+
+// Fills the panel, and returns in a few words what stands in it.
+export function showInside(parent, box, view, act) {
+  const said = ROOMS[box.kind](parent, box, view, act);
+  const [own, callers] = LINES[box.place];
+  make("p", parent, "Computed by, in plain.py:", { class: "unmasked-label" });
+  listing(parent, own);
+  if (callers.length) {
+    const more = make("details", parent);
+    make("summary", more, `called from (${callers.length} lines)`);
+    listing(more, callers);
+  }
+  if (box.kind === "attention" && view.weights(box).length) {
+    drawParts(parent, box, view);
+    drawMap(parent, box, view);
+  }
+  return said;
+}
+
+function listing(parent, lines) {
+  const code = make("ol", parent, null, { class: "unmasked-code" });
+  for (const number of lines) {
+    const one = make("li", code, null, { value: number });
+    make("code", make("a", one, null, { href: SOURCE + number, target: "_blank", rel: "noopener" }), TEXTS[number]);
+  }
+}
+
+const ROOMS = {
+  tokens(parent, { half }, view, act) {
+    const { words, pieces, ids } = view, row = view.row(half);
+    if (half === "encoder") {
+      const count = view.translator.source.words.length;
+      make("p", parent, `The sentence is cut into ${words.encoder.length} tokens, each a number in a list of ` +
+        `${count.toLocaleString("en")}. ▁ begins a word; <eos> ends the sentence.`);
+    } else {
+      make("p", parent, "What has been written is read next: the translation, shifted by one to the right.");
+    }
+    const hidden = (place) => view.state.hidden.has(view.order[place]);
+    const lines = pieces[half].map((piece, place) => ({
+      cells: [piece, ids[half][place]],
+      chosen: place === row,
+      end: half === "encoder" && ((cell) => make("button", cell, hidden(place) ? "show" : "hide", {
+        type: "button", "aria-pressed": String(hidden(place)), "aria-label": `hide ${words.encoder[place]}`,
+        onclick: () => act.hide(view.order[place]),
+      })),
+    }));
+    table(parent, half === "encoder" ? ["token", "ID", ""] : ["token", "ID"], lines);
+    if (half === "encoder") {
+      const buttons = make("p", parent, null, { class: "unmasked-row" });
+      make("button", buttons, "Shuffle the source", { type: "button", onclick: act.shuffle });
+      if (view.state.order) make("button", buttons, "Back in order", { type: "button", onclick: act.inOrder });
+      make("p", parent, "A token that is hidden stays where it is, but nobody may attend to it: the mask.");
+    }
+    return `${words[half][row]}, number ${ids[half][row]}`;
+  },
+
+  embeddings(parent, { half }, view) {
+    const { model, words, ids } = view, row = view.row(half), id = ids[half][row], width = model.config.d_model;
+    const kept = (half === "encoder" ? model.sourceEmbedding : model.targetEmbedding).tokens;
+    const raw = kept.subarray(id * width, (id + 1) * width), by = Math.sqrt(width).toFixed(1);
+    make("p", parent, `Token ${id} picks row ${id} of a table, ${width} numbers that training has set` +
+      (model.config.scale_embeddings ? `, times √${width} ≈ ${by}.` : "."));
+    numbers(parent, { [`row ${id}`]: raw, [model.config.scale_embeddings ? `× ${by}` : "as it is"]:
+      view.all(half, `${half}.rows`)[row] });
+    return `${words[half][row]}, row ${id}`;
+  },
+
+  positions(parent, { half }, view) {
+    const row = view.row(half), from = view.all(half, `${half}.rows`)[row], sum = view.all(half, `${half}.input`)[row];
+    const off = view.state.off.has(`${half}Positions`);
+    make("p", parent, off ? "Switched off: nothing says where the token stands."
+      : `A wave that says “position ${row}” is added: slow waves on the right, fast ones on the left.`);
+    numbers(parent, { row: from, wave: sum.map((number, i) => number - from[i]), sum });
+    return `position ${row}`;
+  },
+
+  norm(parent, box, view) {
+    const before = view.all(box.half, view.named(box, box.input, true))[view.row(box.half)];
+    const after = view.all(box.half, view.named(box, box.name))[view.row(box.half)];
+    if (view.state.off.has("norms")) make("p", parent, "Switched off: the vector passes as it is.");
+    else {
+      const [m, d] = spread(before), [n, e] = spread(after);
+      make("p", parent, `The ${before.length} numbers have mean ${shown(m)} and standard deviation ${shown(d)}. ` +
+        "They get mean 0 and deviation 1; then each is multiplied by a learned number γ, and a learned β is added " +
+        `(now ${shown(n)} and ${shown(e)}).`);
+    }
+    numbers(parent, { before, after });
+    return `from length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
+  },
+
+  attention(parent, box, view, act) {
+    const { half, name } = box, row = view.row(half), weights = view.weights(box)[row];
+    if (!weights) {
+      make("p", parent, "Switched off: nothing is read, and zeros are added.");
+      return "switched off";
+    }
+    headControls(parent, box, view, act);
+    const { query, keys } = view.parts(box), words = view.keysOf(box);
+    const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
+    const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `For “${view.word(half)}”`;
+    const most = weights.indexOf(Math.max(...weights));
+    make("p", parent, `${asked}, what is read of each token?`);
+    const seen = (key) => half === "decoder" && name === "self" ? true : !view.memory.visible || view.memory.visible[key];
+    const lines = keys.map((key, place) => {
+      const score = dot(query, key);
+      const scores = seen(place) ? [shown(score), shown(score / divisor)] : ["hidden", "−∞"];
+      const cells = [words[place], ...scores, percent(weights[place])];
+      return { cells, chosen: place === most, bar: [3, weights[place]] };
+    });
+    table(parent, [name === "cross" ? "source" : "token", "q · k", divisor > 1 ? `÷ √${query.length}` : "not divided",
+      "weight"], lines);
+    const score = dot(query, keys[most]) / divisor, power = Math.exp(score);
+    make("p", parent, `Multiply the ${query.length} numbers of q, the query of “${view.word(half)}”, by those of k, the key ` +
+      `of “${words[most]}”, and add up: ${shown(score * divisor)}. ${divisor > 1 ? `Divided by √${query.length}: ` : "As score: "}` +
+      `${shown(score)}. The softmax makes weights of the scores: e^${shown(score)} = ${shown(power)}, of ` +
+      `${shown(power / weights[most])} for all tokens together, is ${percent(weights[most])}. Then the values v, times their ` +
+      `weights, are added up.${half === "decoder" && name === "self" ? " Later words do not exist yet; in training a mask hides them." : ""}`);
+    const reads = `${half === "decoder" ? view.written : view.word(half)} reads ${words[most]} ${percent(weights[most])}`;
+    return `${reads}, head ${view.head + 1}`;
+  },
+
+  add(parent, box, view) {
+    const row = view.row(box.half), one = (name, input) => view.all(box.half, view.named(box, name, input))[row];
+    const before = one(box.input, true), added = one(box.added), after = one(box.name);
+    const off = view.state.off.has("residuals");
+    const angle = (180 / Math.PI) * Math.acos(Math.min(1, dot(before, after) / (length(before) * length(after) || 1)));
+    make("p", parent, off ? "Switched off: what was there is lost, and only the result goes on."
+      : "Nothing is replaced: the result is added to what was there, so nothing that was known is lost.");
+    numbers(parent, { before, added, after });
+    make("p", parent, `Length ${shown(length(before), 1)} → ${shown(length(after), 1)}, turned by ${Math.round(angle)}°.`);
+    if (box.half === "decoder") {
+      const now = linear(view.model.generator, view.model.last(after, { norms: view.state.off.has("norms") }));
+      now[0] = -Infinity;
+      const chances = softmax(now), top = topTokens(chances, 3);
+      const written = top.map((token) => `${plainWord(view.translator.target.words[token])} ${percent(chances[token])}`);
+      make("p", parent, `If the decoder ended here, it would write: ${written.join(", ")}.`);
+    }
+    return `length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
+  },
+
+  "feed-forward"(parent, box, view) {
+    const units = view.all(box.half, view.named(box, "feed_forward.expand"))[view.row(box.half)];
+    if (!units) {
+      make("p", parent, "Switched off: zeros are added.");
+      return "switched off";
+    }
+    const on = units.filter((unit) => unit > 0).length;
+    make("p", parent, `Each token alone: ${view.model.config.d_model} numbers become ${units.length} units, ` +
+      `negative ones are cut to zero, and a second matrix makes ${view.model.config.d_model} of them again. ` +
+      `Here ${on} of ${units.length} units are on; the strongest:`);
+    const top = topTokens(units, 8), most = units[top[0]] || 1;
+    table(parent, ["unit", "value"], top.map((unit) =>
+      ({ cells: [unit, shown(units[unit])], bar: [1, units[unit] / most] })));
+    return `${on} of ${units.length} units on`;
+  },
+
+  memory(parent, box, view) {
+    make("p", parent, `${view.words.encoder.length} vectors of ${view.model.config.d_model} numbers, made once. ` +
+      "Every layer of the decoder reads them, in every step.");
+    const rows = view.all("encoder", "memory");
+    const lines = rows.map((row, place) => ({ cells: [view.words.encoder[place], ...head(row, FIRST)],
+      chosen: place === view.row("encoder") }));
+    table(parent, ["token", ...Array.from({ length: FIRST }, (_, i) => i)], lines);
+    return `${rows.length} vectors`;
+  },
+
+  logits(parent, box, view, act) {
+    const row = view.row("decoder"), step = view.steps[row], words = view.translator.target.words;
+    if (!step) return "nothing is written";
+    const chances = chancesOf(step), before = view.translator.target.decode(view.tokens.slice(0, row));
+    make("p", parent, `${before ? `After “${before}”` : "At the beginning"} each of the ` +
+      `${words.length.toLocaleString("en")} tokens has a score, and the softmax makes chances of them. ` +
+      "Greedy search takes the highest. Choose another, and the model goes on from there:");
+    const top = topTokens(step.logits, 5);
+    table(parent, ["token", "score", "chance", ""], top.map((token) => ({
+      cells: [words[token], shown(step.logits[token]), percent(chances[token])],
+      chosen: token === view.tokens[row], bar: [2, chances[token]],
+      end: (cell) => make("button", cell, "choose", {
+        type: "button", "aria-label": `write ${plainWord(words[token])}`,
+        "aria-pressed": String(token === view.tokens[row]), onclick: () => act.insteadOf(row, token),
+      }),
+    })));
+    return `${plainWord(words[top[0]])} ${percent(chances[top[0]])}`;
+  },
+};
+
+// All that the weights of a query and what comes out are made of.
+function drawParts(parent, box, view) {
+  const { query, keys, values } = view.parts(box), words = view.keysOf(box), weights = view.weights(box)[view.row(box.half)];
+  const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
+  const more = make("details", parent), label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
+  make("summary", more, `All ${query.length} numbers of q, k and v`);
+  const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
+  numbers(more, Object.fromEntries(rows.map(([name, row], i) => [`${name}${"\u200b".repeat(i)}`, row])), query.length, 3);
+}
+
+// Which head is shown, and whether it counts; and the division.
+function headControls(parent, { half, name }, view, act) {
+  const line = make("div", parent, null, { class: "unmasked-row" });
+  const kind = half === "encoder" ? "encoder" : name === "cross" ? "cross" : "decoder";
+  const heads = make("span", line, "head ", { role: "group", "aria-label": "head" });
+  const path = (head) => `${kind} ${view.layer(half)} ${head}`;
+  for (let head = 0; head < view.model.config.n_heads; head += 1) {
+    const silent = view.state.heads.has(path(head));
+    make("button", heads, String(head + 1), {
+      type: "button", "aria-current": head === view.head ? "true" : null, "aria-label": `head ${head + 1}`,
+      class: silent ? "unmasked-hidden" : null, onclick: () => act.show({ head: head + 1 }),
+    });
+  }
+  const heard = toggle(line, "head on", !view.state.heads.has(path(view.head)), act.silence);
+  heard.dataset.head = path(view.head);
+  toggle(line, `divide by √${view.model.config.d_model / view.model.config.n_heads}`, !view.state.off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
+  if (view.state.heads.size) make("span", line, `${view.state.heads.size} ${view.state.heads.size > 1 ? "heads" : "head"} off`);
+}
+
+function toggle(parent, label, on, onchange) {
+  const box = make("label", parent);
+  const one = make("input", box, null, { type: "checkbox", role: "switch", checked: on });
+  one.addEventListener("change", () => onchange(one.checked, one.dataset.head));
+  box.append(` ${label}`);
+  return one;
+}
+
+// All queries of the head: a row each, darker where the weight is larger.
+function drawMap(parent, box, view) {
+  const rows = view.weights(box).slice(0, MOST_ROWS), keys = view.keysOf(box).slice(0, MOST_ROWS);
+  const name = (query) => view.words[box.half][query] + (box.half === "decoder" ? ` → ${plainWord(view.chosen[query])}` : "");
+  const fold = make("details", parent, null, { open: true });
+  make("summary", fold, `The map of this head: a row for each ${box.half === "decoder" ? "step, read → written" : "query"}`);
+  const grid = make("table", make("div", fold, null, { class: "unmasked-scroll", tabindex: 0, role: "group",
+    "aria-label": "attention map" }), null, { class: "unmasked-map" });
+  const top = make("tr", make("thead", grid));
+  make("td", top);
+  for (const key of keys) make("span", make("th", top, null, { scope: "col" }), key);
+  const body = make("tbody", grid);
+  rows.forEach((row, query) => {
+    const line = make("tr", body, null, { "aria-current": query === view.row(box.half) ? "true" : null });
+    make("th", line, name(query), { scope: "row" });
+    keys.forEach((_, key) => {
+      const weight = row[key] ?? 0, style = `background:rgba(27,127,209,${(0.9 * weight).toFixed(2)})`;
+      make("td", line, weight >= 0.095 ? String(Math.round(100 * weight)) : "", { style });
+    });
+  });
+  make("p", fold, "In percent, from 10 on. Attention is not an explanation: it shows what was read, not what it was used for.");
+}
+
+// A table: { cells, chosen, bar: [column, part of the whole], end: what fills one more cell }.
+function table(parent, titles, lines) {
+  const scroll = make("div", parent, null, { class: "unmasked-scroll", tabindex: 0, role: "group", "aria-label": "numbers" });
+  const grid = make("table", scroll, null, { class: "unmasked-table" });
+  const top = make("tr", make("thead", grid));
+  for (const title of titles) make(title === "" ? "td" : "th", top, title, title === "" ? {} : { scope: "col" });
+  const body = make("tbody", grid);
+  for (const { cells, chosen, bar, end } of lines.slice(0, MOST_ROWS)) {
+    const line = make("tr", body, null, { "aria-current": chosen ? "true" : null });
+    cells.forEach((value, column) => {
+      const cell = make(column ? "td" : "th", line, value, column ? {} : { scope: "row" });
+      if (bar?.[0] !== column) return;
+      make("span", cell, null, { class: "unmasked-bar", style: `width:${(3.5 * bar[1]).toFixed(2)}rem` });
+    });
+    if (end) end(make("td", line));
+  }
+  if (lines.length > MOST_ROWS) make("p", parent, `The first ${MOST_ROWS} of ${lines.length} rows.`);
+  return grid;
+}
+
+// Named vectors, a row each with their first numbers.
+function numbers(parent, vectors, count = FIRST, digits = 2) {
+  const lines = Object.entries(vectors).map(([name, row]) => ({
+    cells: [name, ...head(row, count, digits), ...(count < row.length ? ["…"] : [])],
+  }));
+  table(parent, ["", ...Array.from({ length: count }, (_, i) => i)], lines);
+}
+
+function head(row, count, digits = 2) {
+  return Array.from(row.slice(0, count), (number) => shown(number, digits));
+}
+
+// A number as it fits into a table.
+export function shown(number, digits = 2) {
+  const size = Math.abs(number);
+  return size < 1e5 ? printed(number, size < 100 ? digits : 0) : number.toExponential(1).replace("-", "−").replace("e+", "e");
+}
+
+function dot(a, b) {
+  return a.reduce((sum, number, i) => sum + number * b[i], 0);
+}
+
+function length(row) {
+  return Math.sqrt(dot(row, row));
+}
+
+// The mean and the standard deviation.
+function spread(row) {
+  const mean = row.reduce((sum, number) => sum + number, 0) / row.length;
+  return [mean, Math.sqrt(row.reduce((sum, number) => sum + (number - mean) ** 2, 0) / row.length)];
+}
+
+export function chancesOf(step) {
+  step.chances = step.chances || softmax(Float64Array.from(step.logits));
+  return step.chances;
+}
+
+export function percent(chance) {
+  return chance >= 0.0995 ? `${Math.round(100 * chance)}%` : `${(100 * chance).toFixed(1)}%`;
+}

@@ -1,0 +1,88 @@
+// The places of the figure: the boxes of each half from top to bottom, and what can be switched off.
+
+// part → [its name, what to notice without it]
+export const PARTS = {
+  encoderPositions: [
+    "positions of the source",
+    "The encoder reads a bag of tokens. Who does what to whom? Shuffle the source (in the box “tokens”) and compare.",
+  ],
+  decoderPositions: [
+    "positions of the target",
+    "Short captions hardly change: the causal mask tells the decoder how far it is. Try a long sentence.",
+  ],
+  cross: [
+    "cross-attention",
+    "The decoder never sees the source. It dreams up a caption, the same one for every sentence.",
+  ],
+  encoderSelf: [
+    "self-attention of the encoder",
+    "Every source token is read alone, so what belongs together can come apart.",
+  ],
+  decoderSelf: [
+    "self-attention of the decoder",
+    "The decoder forgets what it has said, except for its last token. It stops early or repeats itself.",
+  ],
+  scale: [
+    "the division by √dₖ",
+    "All scores grow by a factor of √dₖ, so every head looks harder at fewer tokens. It stutters a little.",
+  ],
+  residuals: [
+    "residual connections",
+    "A layer now replaces its input instead of adding to it. Nothing is left of the sentence.",
+  ],
+  norms: [
+    "layer norms",
+    "The vectors grow from layer to layer, and every later matrix sees values unlike any it was trained on.",
+  ],
+  feedForward: [
+    "feed-forward networks",
+    "Some of the right words survive, but hardly any grammar, and often no way to stop.",
+  ],
+};
+
+// [place, title, the sublayer's part, the name of its residual and of its output in a trace]
+const SUBLAYERS = {
+  encoder: [
+    ["self", "self-attention", "encoderSelf", "attention", "self.output"],
+    ["feed-forward", "feed-forward", "feedForward", "feed_forward", "feed_forward.contract"],
+  ],
+  decoder: [
+    ["self", "self-attention", "decoderSelf", "self", "self.output"],
+    ["cross", "cross-attention ← memory", "cross", "cross", "cross.output"],
+    ["feed-forward", "feed-forward", "feedForward", "feed_forward", "feed_forward.contract"],
+  ],
+};
+
+// The boxes of a half: { place, half, kind, title, part, layered, … }, and in a layer the names of the
+// rows that its panel shows: `input`, `added` and `name`, what comes out. `norm` is "pre" or "post".
+export function boxesOf(half, norm) {
+  const box = (kind, title, more) => ({ place: `${half}.${kind}`, half, kind, title, ...more });
+  const last = half === "encoder" ? ["memory", "norm → memory"] : ["logits", "norm → logits"];
+  return [
+    box("tokens", "tokens"),
+    box("embeddings", "embeddings", { name: "rows" }),
+    box("positions", "+ positions", { name: "input", part: `${half}Positions` }),
+    ...SUBLAYERS[half].flatMap((sublayer, number) => layerBoxes(half, norm, sublayer, number, box)),
+    box(last[0], last[1], { place: last[0], part: "norms", name: last[0] === "memory" ? "memory" : "last" }),
+  ];
+}
+
+function layerBoxes(half, norm, [place, title, part, name, output], number, box) {
+  const before = number ? SUBLAYERS[half][number - 1][3] : SUBLAYERS[half].at(-1)[3];
+  const from = `${before}${norm === "pre" ? ".sum" : "_norm"}`; // what the layer or the sublayer before gives
+  const given = { layered: true, input: from, earlier: number === 0 }; // earlier: it was the layer before
+  const prefix = number ? `${half}.${place}-` : `${half}.`;
+  const normed = box("norm", "norm", { ...given, name: `${name}_norm`, part: "norms", place: `${prefix}norm` });
+  if (norm === "post") Object.assign(normed, { input: `${name}.sum`, earlier: false });
+  const kind = place === "feed-forward" ? place : "attention";
+  const sub = box(kind, title, { layered: true, name: place, part, output, place: `${half}.${place}` });
+  const added = { ...given, added: output, name: `${name}.sum`, part: "residuals", place: `${prefix}add` };
+  const add = box("add", "add (residual)", added);
+  return norm === "pre" ? [normed, sub, add] : [sub, add, normed];
+}
+
+// Where a token of a half is looked at: the place that is open, if it is of that half.
+export function placeIn(half, open) {
+  if (open.startsWith(half) || open === (half === "encoder" ? "memory" : "logits")) return open;
+  return half === "encoder" ? "encoder.tokens" : "decoder.cross";
+}
