@@ -1,5 +1,6 @@
 """Our weights in CTranslate2, the C++ library: one model, so that both write the same tokens."""
 
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -7,7 +8,7 @@ import ctranslate2
 import torch
 from ctranslate2.converters.utils import fuse_linear
 from ctranslate2.specs import TransformerSpec
-from ctranslate2.specs.common_spec import LinearSpec
+from ctranslate2.specs.common_spec import Activation, LinearSpec
 from torch import Tensor
 
 from unmasked import Transformer
@@ -15,12 +16,15 @@ from unmasked.tokens import BOS, EOS, PADDING
 
 
 class CTranslate2:
-    """Float32 on the CPU, with as many threads as PyTorch has. For pre-norm models."""
+    """Float32 on the CPU, with as many threads as PyTorch has: a model of ours, or a folder."""
 
-    def __init__(self, model: Transformer) -> None:
-        self.words = [str(token) for token in range(model.config.source_vocab)]
-        with TemporaryDirectory() as folder:
-            converted(model, self.words).save(folder)
+    def __init__(self, model: Transformer | Path) -> None:
+        with TemporaryDirectory() as made:
+            folder = str(model)
+            if isinstance(model, Transformer):
+                folder = made
+                words = [str(token) for token in range(model.config.source_vocab)]
+                converted(model, words).save(folder)
             self.translator = ctranslate2.Translator(
                 folder, intra_threads=torch.get_num_threads(), compute_type="float32"
             )
@@ -30,7 +34,7 @@ class CTranslate2:
 
     def beam(self, source: Tensor, width: int, n: int) -> list[list[str]]:
         """Words are numbers, as text: its only input."""
-        rows = [[self.words[token] for token in row if token != PADDING] for row in source.tolist()]
+        rows = [[str(token) for token in row if token != PADDING] for row in source.tolist()]
         found = self.translator.translate_batch(
             rows, beam_size=width, max_decoding_length=n, length_penalty=0.6
         )
@@ -39,8 +43,10 @@ class CTranslate2:
 
 def converted(model: Transformer, words: list[str]) -> TransformerSpec:
     config = model.config
-    assert config.norm == "pre", "CTranslate2 has no final norm after post-norm layers"
-    spec = TransformerSpec.from_config(config.n_layers, config.n_heads, pre_norm=True)
+    pre = config.norm == "pre"
+    assert pre or not config.has_final_norm, "CTranslate2 has no final norm after post-norm layers"
+    options: Any = {"pre_norm": pre, "activation": Activation[config.activation.upper()]}
+    spec = TransformerSpec.from_config(config.n_layers, config.n_heads, **options)
     spec.config.layer_norm_epsilon = config.norm_eps
     spec.config.bos_token = spec.config.decoder_start_token = words[BOS]
     spec.config.eos_token, spec.config.unk_token = words[EOS], words[PADDING]
@@ -53,7 +59,8 @@ def converted(model: Transformer, words: list[str]) -> TransformerSpec:
         table.weight = array(embedding.tokens.weight)
         nothing = torch.zeros(1, config.max_len, config.d_model)
         side.position_encodings.encodings = array(embedding.positions(nothing)[0])
-        norm(side.layer_norm, stack.norm)
+        if stack.norm is not None:
+            norm(side.layer_norm, stack.norm)
         for theirs, ours in zip(side.layer, stack.layers, strict=True):
             layer(theirs, ours)
     linear(spec.decoder.projection, model.generator)

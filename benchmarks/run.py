@@ -13,6 +13,7 @@ import torch
 import transformers
 
 from command import command, say
+from opus import memory
 from timing import interleaved
 from unmasked.machine import machine
 from unmasked_book.records import record
@@ -30,6 +31,8 @@ def main() -> None:
     for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
         say(f"[{number}/{len(chosen)}] {work.title}")
         result["works"].append(run(work, options))
+    if any(work["name"].startswith("opus") for work in result["works"]):
+        result["memory"] = memory()
     print(table(result))
     if options.record:
         say(f"recorded in {record(options.record, result)}")
@@ -38,7 +41,8 @@ def main() -> None:
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(0)
     contestants = work.prepare(options.device)
-    times = interleaved(contestants, options.rounds or work.rounds, options.device)
+    rounds = options.rounds or work.rounds
+    times = interleaved(contestants, rounds, options.device, work.measure)
     for name in contestants:
         say(f"    {seconds(times.median(name)):>9}  {name}")
     return {

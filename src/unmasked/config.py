@@ -11,7 +11,7 @@ from .errors import check_choice, check_heads, check_number, check_probability, 
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
 FEED_FORWARDS = ("linear", "conv")
-ACTIVATIONS = ("relu", "gelu")
+ACTIVATIONS = ("relu", "gelu", "swish")
 LAYERS = 10_000  # at most, in each stack
 TABLE = 1 << 26  # numbers in a table of sinusoids at most: 131,072 positions of width 512
 
@@ -28,7 +28,7 @@ class LayerConfig:
     norm: Literal["post", "pre"] = "post"  # after the sum, as in the paper, or before the sublayer
     norm_eps: float = 1e-5
     feed_forward: Literal["linear", "conv"] = "linear"
-    activation: Literal["relu", "gelu"] = "relu"
+    activation: Literal["relu", "gelu", "swish"] = "relu"
     bias: bool = True  # in the sublayers' matrices, unless …
     attention_bias: bool | None = None  # … this says otherwise for attention's
 

@@ -16,6 +16,10 @@ def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
     return ValueError(f"{argument}: expected {expected}, got {got}; {fix}")
 
 
+class RefusedError(ValueError):
+    """Of what is whole, and cannot be had here."""
+
+
 def printable(text: str) -> str:
     """One line for a terminal, of bounded length, with what would command it written out."""
     line = " ".join(text.split())

@@ -1,6 +1,6 @@
 """The position-wise feed-forward network (section 3.3): the same two layers at every position."""
 
-from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,7 +9,7 @@ from .config import ACTIVATIONS, FEED_FORWARDS
 from .errors import check_choice, check_vectors, check_wholes
 from .kernels import Dropout
 
-ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATION: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
 class FeedForward(nn.Module):

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from .attention import AttentionMaps
-from .errors import check_number, check_seed, check_tokens, check_whole, invalid
+from .errors import check_choice, check_number, check_seed, check_tokens, check_whole, invalid
 from .fast.guard import is_plain
 from .fast.steps import FastSteps
 from .kernels import take
@@ -122,6 +122,7 @@ def beam(
     *,
     n_best: int = 1,
     length_penalty: float = 0.6,
+    normalize: str = "gnmt",
     bos: int = BOS,
     eos: int = EOS,
     use_cache: bool = True,
@@ -133,12 +134,13 @@ def beam(
         beam_size: the hypotheses that go on at each step.
         n_best: how many of the finished ones are returned; a sentence is finished when nothing that
             is still written could enter them.
-        length_penalty: scores are log-probabilities divided by ((5 + length) / 6) to this power
-            (Wu et al., 2016; others divide by the length itself).
+        length_penalty: scores are log-probabilities divided by a measure of length to this power:
+        normalize: "gnmt", (5 + length) / 6 (Wu et al., 2016), or "length" itself, with the end.
     """
     check_beam(model, source, max_new_tokens, bos, eos, beam_size, n_best, length_penalty)
+    check_choice("normalize", normalize, tuple(LENGTHS))
     limits = limits_of(model, source, max_new_tokens)
-    penalties = torch.tensor([penalty(n, length_penalty) for n in limits.tolist()])
+    penalties = torch.tensor([penalty(n, length_penalty, normalize) for n in limits.tolist()])
     penalties = penalties.to(source.device)
     with evaluating(model):
         steps = steps_of(model, source, beam_size, int(limits.max()), use_cache=use_cache)
@@ -149,7 +151,7 @@ def beam(
             last = limits[alive.rows] == time
             ends = (alive.tokens == eos) | last[:, None]
             ends[:, beam_size:] = False  # an end counts when it is among the best, not before
-            finished.add(alive, penalty(time, length_penalty), ends)
+            finished.add(alive, penalty(time, length_penalty, normalize), ends)
             alive = alive.best(beam_size, alive.tokens != eos)
             best_to_come = alive.totals[:, 0] / penalties[alive.rows]
             going = (finished.scores[alive.rows, n_best - 1] < best_to_come) & ~last
@@ -408,8 +410,11 @@ def in_blocks(x: Tensor, block: int) -> Tensor:
     return x.view(*x.shape[:-1], -1, block)
 
 
-def penalty(length: int, alpha: float) -> float:
-    return float(((5 + length) / 6) ** alpha)
+LENGTHS: dict[str, Callable[[int], float]] = {"gnmt": lambda n: (5 + n) / 6, "length": float}
+
+
+def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
+    return float(LENGTHS[normalize](length) ** alpha)
 
 
 # --- What a search may be asked ---------------------------------------------------------------

@@ -16,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import check_choice, check_text, check_whole, invalid
+from .errors import RefusedError, check_choice, check_text, check_whole, invalid
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -160,6 +160,56 @@ class Subwords:
         return [tuple(pair) for pair in json.loads(self.to_json())["model"]["merges"]]
 
 
+class Pieces:
+    """OPUS-MT's: a sentencepiece model cuts one language; the numbers are those of both together.
+
+    A language that is asked for at the head of a sentence, as in ">>fra<< Hello", is one token.
+    """
+
+    lowercase = False
+
+    def __init__(self, model: bytes, words: Sequence[str]) -> None:
+        """From the file that sentencepiece wrote, and all pieces, the special tokens first."""
+        try:
+            from sentencepiece import SentencePieceProcessor
+        except ImportError:
+            fix = 'install it with pip install "unmasked[hub]"'
+            missing = invalid("pieces", "the package sentencepiece", "none", fix)
+            raise RefusedError(missing) from None
+        self.model, self.words = model, list(words)
+        special = list(SPECIAL_PIECES.values())
+        if self.words[: len(special)] != special or not all(isinstance(w, str) for w in self.words):
+            raise invalid("words", f"{' '.join(special)} first", self.words[: len(special)], AGAIN)
+        self.numbers = {word: n for n, word in enumerate(self.words) if n not in SPECIAL_PIECES}
+        try:
+            self.processor = SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise invalid("pieces", "a model of sentencepiece", error, AGAIN) from None
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def pieces(self, sentence: str) -> list[str]:
+        """The sentence's tokens, as they are read."""
+        asked, closed, rest = sentence.partition("<<")
+        language = asked.startswith(">>") and bool(closed)
+        text = rest if language else sentence
+        return [asked + closed] * language + self.processor.encode(text, out_type=str)
+
+    def encode(self, sentence: str) -> list[int]:
+        return [self.numbers.get(piece, UNKNOWN) for piece in self.pieces(sentence)]
+
+    def knows(self, sentence: str) -> bool:
+        return UNKNOWN not in self.encode(sentence)
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """The text up to the first <eos>, without special tokens."""
+        ended = until_end(numbers)
+        check_numbers(ended, len(self))
+        text = "".join(self.words[number] for number in ended if number not in SPECIAL_PIECES)
+        return text.replace("▁", " ").strip()
+
+
 CASED = ["NFKC", "Replace", "Strip"]  # the steps of a file that keeps upper case
 
 
@@ -196,7 +246,7 @@ def until_end(tokens: Sequence[int]) -> list[int]:
     return row[: row.index(EOS)] if EOS in row else row
 
 
-Vocabulary = Words | Subwords
+Vocabulary = Words | Subwords | Pieces
 
 
 def same_words(source: Vocabulary, target: Vocabulary) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,9 +13,9 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from .errors import check_text, check_type, check_whole, invalid
+from .errors import check_text, check_type, check_whole, invalid, printable
 from .search import beam, check_chance, generator_of, greedy, sample
-from .storage.files import check_finite, set_tensors, tensors_of
+from .storage.files import check_finite, filled, tensors_of
 from .storage.model import Kept, check_kept, read, write
 from .text.corpus import Corpus
 from .text.sources import languages
@@ -67,8 +68,9 @@ class Translator:
         self,
         sentences: str | Iterable[str],
         *,
-        beam_size: int = 1,
+        beam_size: int | None = None,
         length_penalty: float | None = None,
+        normalize: str | None = None,
         max_new_tokens: int | None = None,
         batch_size: int = 128,
         progress: bool = False,
@@ -77,24 +79,27 @@ class Translator:
 
         Args:
             sentences: one text, which gives one text; or several, which give a list.
-            beam_size: 1 is greedy search.
-            length_penalty: of a beam, as for `search.beam`; the one that was chosen for these
-                weights, or else the paper's 0.6.
+            beam_size: 1 is greedy search, which is what None means for most models; one from
+                elsewhere may name another (`about`).
+            length_penalty, normalize: of a beam, as for `search.beam`; those that were chosen for
+                these weights, or else the paper's 0.6 and "gnmt".
             max_new_tokens: of each translation; else its source's length and fifty more.
             batch_size: sentences at a time, the longest first; fewer where they are very long.
             progress: shows a bar, on a terminal.
         """
+        beam_size = self.about.get("beam_size", 1) if beam_size is None else beam_size
         check_whole("beam_size", beam_size)
         if length_penalty is not None and beam_size == 1:
             fix = "give beam_size=5, for example, or leave it out"
             raise invalid("length_penalty", "a beam that it could be for", length_penalty, fix)
-        if length_penalty is None:
-            length_penalty = self.about.get("length_penalty", 0.6)
+        options: Any = {"length_penalty": length_penalty, "normalize": normalize}
+        for name, otherwise in (("length_penalty", 0.6), ("normalize", "gnmt")):
+            if options[name] is None:
+                options[name] = self.about.get(name, otherwise)
 
         def search(source: Tensor) -> Tensor:
             if beam_size == 1:
                 return greedy(self.model, source, max_new_tokens)
-            options: Any = {"length_penalty": length_penalty}
             return beam(self.model, source, beam_size, max_new_tokens, **options).tokens[:, 0]
 
         texts = listed(sentences)
@@ -210,8 +215,9 @@ class Translator:
 
     @classmethod
     def from_kept(cls, kept: Kept) -> Translator:
-        model = Transformer(kept.config)
-        set_tensors(model, kept.tensors)
+        with torch.device("meta"):
+            model = Transformer(kept.config)
+        filled(model, kept.tensors)
         check_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)
 
@@ -229,6 +235,7 @@ def listed(sentences: str | Iterable[str]) -> list[str]:
 # --- The trained models of this package -------------------------------------------------------
 
 MODELS = Path(__file__).parent / "models"
+HUB = ["*.json", "*.spm", "*.safetensors", "pytorch_model.bin"]  # what is fetched of a repository
 
 
 def shipped_models() -> list[str]:
@@ -239,8 +246,9 @@ def load(model: Path | str) -> Translator:
     """A trained model with its words, on the CPU: `load("de-en").translate("Ein Hund schläft.")`.
 
     Args:
-        model: one of the package, `de-en` or `en-de`, without a download; or a folder that `train`
-            or `Translator.save` has written.
+        model: one of the package, `de-en` or `en-de`, without a download; a folder that `train` or
+            `Translator.save` has written, or one in OPUS-MT's format (`interop.from_marian`); or a
+            repository on huggingface.co with such files, "owner/name", fetched once.
     """
     return Translator.load(folder_of(model))
 
@@ -249,7 +257,16 @@ def folder_of(model: Path | str) -> Path:
     """Where it is: a name goes before a folder that is called the same."""
     if str(model) in shipped_models():
         return MODELS / str(model)
-    if not str(model) or not Path(model).is_dir():
-        fix = "or the folder that `python -m unmasked train` wrote"
-        raise invalid("model", f"one of {', '.join(shipped_models())}", repr(str(model)), fix)
-    return Path(model)
+    if str(model) and Path(model).is_dir():
+        return Path(model)
+    fix = "or the folder that `python -m unmasked train` wrote"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", str(model)):
+        try:
+            from huggingface_hub import snapshot_download
+
+            return Path(snapshot_download(str(model), allow_patterns=HUB))
+        except ImportError:
+            fix += '; for one on huggingface.co, pip install "unmasked[hub]"'
+        except Exception as error:  # of many kinds: no such repository, no network, no space
+            fix += f"; on huggingface.co: {printable(str(error))}"
+    raise invalid("model", f"one of {', '.join(shipped_models())}", repr(str(model)), fix)

@@ -20,7 +20,9 @@ from unmasked.masks import causal_mask, length_mask, padding_mask
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 NN_OPTIONS = [
     {"norm_first": pre, "bias": bias, "activation": activation}
-    for pre, bias, activation in itertools.product((False, True), (True, False), ("relu", "gelu"))
+    for pre, bias, activation in itertools.product(
+        (False, True), (True, False), ("relu", "gelu", F.silu)
+    )
 ]
 
 
@@ -199,7 +201,7 @@ FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"
         (put("encoder", norm=None), "a final norm on both"),
         (put("decoder", norm=nn.LayerNorm(16, 0.1)), "LayerNorms with weights and one epsilon"),
         (put(SECOND, norm1=nn.LayerNorm(16, 0.1), norm2=nn.LayerNorm(16, 0.1)), "layers .*alike"),
-        (put(FIRST, activation=nn.GELU("tanh")), "the activation relu or gelu"),
+        (put(FIRST, activation=nn.GELU("tanh")), "the activation relu, gelu or swish"),
         (put("decoder.layers.0.dropout2", p=0.5), "one dropout on all sublayers"),
         (put(f"{FIRST}.self_attn", dropout=0.5), "one dropout inside"),
         (put(f"{FIRST}.self_attn", add_zero_attn=True), "attention without add_bias_kv"),

@@ -172,9 +172,10 @@ def test_a_beam_that_keeps_every_beginning_finds_the_best_of_all_sentences(lengt
         assert scores.tolist() == pytest.approx([score for score, _ in every[:12]], rel=1e-4)
 
 
-def plain_beam(model, source, width, limit, n_best, length_penalty):
+def plain_beam(model, source, width, limit, n_best, length_penalty, normalize):
     """Beam search as one would write it down: lists, one sentence, no stopping early."""
     memory, alive, finished = model.encode(source), [(0.0, ())], []
+    first, divisor = (5, 6) if normalize == "gnmt" else (0, 1)
     for time in range(1, limit + 1):
         target = torch.tensor([[BOS, *sentence] for _, sentence in alive])
         every = memory.expand(len(alive), -1, -1)
@@ -190,7 +191,7 @@ def plain_beam(model, source, width, limit, n_best, length_penalty):
         )[: 2 * width]
         for total, sentence in candidates[:width]:
             if sentence[-1] == EOS or time == limit:
-                finished.append((total / ((5 + time) / 6) ** length_penalty, sentence))
+                finished.append((total / ((first + time) / divisor) ** length_penalty, sentence))
         alive = [(t, sentence) for t, sentence in candidates if sentence[-1] != EOS][:width]
         if not alive:
             break
@@ -202,21 +203,23 @@ def plain_beam(model, source, width, limit, n_best, length_penalty):
     vocabulary=st.sampled_from([3, 4, 5, 9, 23]),
     width=st.integers(1, 6),
     limit=st.integers(1, 8),
-    length_penalty=st.sampled_from([0.0, 0.6, 1.0, 5.0]),
+    penalty=st.sampled_from([0.0, 0.6, 1.0, 5.0]),
+    measure=st.sampled_from(["gnmt", "length"]),
     end=st.sampled_from([-1.0, 0.0, 2.0, 4.0]),
     lengths=st.lists(st.integers(1, 5), min_size=1, max_size=3),
 )
-def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, length_penalty, end, lengths):
+def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, penalty, measure, end, lengths):
     width = min(width, vocabulary)
     n_best = 1 + seed % width
     model = untrained(seed=seed, target_vocab=vocabulary, n_layers=1)
     with torch.no_grad():
         model.generator.bias[EOS] += end
         source = ragged(lengths)
-        found = beam(model, source, width, limit, n_best=n_best, length_penalty=length_penalty)
+        how = {"length_penalty": penalty, "normalize": measure}
+        found = beam(model, source, width, limit, n_best=n_best, **how)
         for row, tokens, scores in zip(source, found.tokens, found.scores, strict=True):
             only = row[row != PADDING][None]
-            expected = plain_beam(model, only, width, limit, n_best, length_penalty)
+            expected = plain_beam(model, only, width, limit, n_best, **how)
             real = scores.isfinite()
             assert int(real.sum()) == len(expected)
             assert scores[real].tolist() == pytest.approx([s for s, _ in expected], abs=1e-4)

@@ -92,7 +92,10 @@ def test_an_empty_sentence_stays_empty_a_text_gives_one_and_options_reach_the_se
 
     monkeypatch.setattr(translator, "beam", noted)
     made.translate(["a"], beam_size=2, length_penalty=0.25)
-    assert given == {"length_penalty": 0.25}
+    assert given == {"length_penalty": 0.25, "normalize": "gnmt"}
+    made.about |= {"beam_size": 3, "length_penalty": 1.5, "normalize": "length"}
+    made.translate(["a"])
+    assert given == {"length_penalty": 1.5, "normalize": "length"}
 
 
 # --- Refusals ---------------------------------------------------------------------------------
@@ -116,6 +119,7 @@ test_what_cannot_be_translated_is_refused = refusals(
     (translate(["a"], length_penalty=1.0), "length_penalty: expected a beam .* got 1.0"),
     (translate(["a \udcff"]), "sentence 1: expected text in Unicode, .* at character 3"),
     (translate(["a"], beam_size=0), f"beam_size: {WHOLE} 1, got 0"),
+    (translate(["a"], beam_size=2, normalize="x"), "normalize: expected 'gnmt' or 'length', got"),
     (translate(["a"], beam_size=13), "beam_size: expected at most .* 12, got 13"),
     (sample("a b"), "sentences: expected a list of sentences, got a single text"),
     (sample(["a"], 0), f"n_samples: {WHOLE} 1, got 0"),

@@ -89,7 +89,7 @@ def texts(
     if not pairs:
         raise invalid("--test", "sentences", "none", "check the files")
     published = translator.about.get("scores", {}).get(test, {})
-    for size in [options.beam] if options.beam else [1, 5]:
+    for size in [options.beam] if options.beam else [1, translator.about.get("beam_size", 5)]:
         penalty = options.length_penalty
         source, target = zip(*pairs, strict=True)
         settings: Any = {"beam_size": size, "length_penalty": penalty if size > 1 else None}

@@ -10,7 +10,7 @@ import torch
 from ..errors import invalid
 from ..machine import device
 
-MODEL = "a model of this package (de-en, en-de), or a folder with a trained one"
+MODEL = "a model of this package (de-en, en-de), a folder with one, or owner/name on huggingface.co"
 PENALTY = "of a beam; more: longer (what was chosen for the model, else 0.6)"
 
 

@@ -29,7 +29,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
     parser.add_argument("--input", metavar="FILE", help="one a line; .gz is unpacked (-: standard)")
     parser.add_argument("--output", metavar="FILE", help="where to; .gz is packed (-: standard)")
-    parser.add_argument("--beam", type=int, default=1, metavar="N", help="hypotheses (1: greedy)")
+    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses (the model's own, or 1)")
     parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     parser.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
     parser.add_argument("--temperature", type=float, metavar="X",
@@ -51,7 +51,7 @@ def main(words: Sequence[str]) -> None:
     sentences = [typed(word) for word in options.sentences] or lines(options.input)
     for number, sentence in enumerate(sentences):
         translator.numbered(number, sentence)  # all of them, before the work
-    at_once = max(1, AT_ONCE // (options.beam * (options.sample or 1)))
+    at_once = max(1, AT_ONCE // ((options.beam or 1) * (options.sample or 1)))
     with opened(options.output) as file:
         for start in range(0, len(sentences), at_once):
             for text in texts(translator, sentences[start : start + at_once], options):
@@ -60,7 +60,7 @@ def main(words: Sequence[str]) -> None:
 
 def check_options(options: Any) -> None:
     """Refuses what would have no effect."""
-    check_whole("--beam", options.beam)
+    check_whole("--beam", 1 if options.beam is None else options.beam)
     if options.input and options.sentences:
         raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
     chance_options = [name for name in CHANCE if getattr(options, name) is not None]
@@ -69,9 +69,9 @@ def check_options(options: Any) -> None:
         raise invalid(name, "--sample beside it", "none", "it is for sampling alone")
     if options.sample is not None:
         check_whole("--sample", options.sample)
-        if options.beam != 1:
+        if options.beam not in (None, 1):
             raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
-    if options.length_penalty is not None and options.beam == 1:
+    if options.length_penalty is not None and options.beam in (None, 1):
         raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
 
 

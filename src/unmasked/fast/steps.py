@@ -1,9 +1,9 @@
 """One step of decoding after the other, for several hypotheses of several sentences.
 
 A step is so little work that calling modules and checking shapes would take as long as computing.
-Here the weights are read once a search, query, key and value of self-attention in one matrix, and
-laid out for short products. For plain models only (`guard.is_plain`); `search.Cached` does the same
-for any model.
+Here the weights are laid out for short products, query, key and value of self-attention in one
+matrix, and kept so from search to search. For plain models only (`guard.is_plain`);
+`search.Cached` does the same for any model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..kernels import take
 from ..tokens import PADDING
 from ..transformer import Transformer
 from .packed import Layout, packed_encode
-from .products import Product, product
+from .products import kept, product
 
 
 class FastSteps:
@@ -54,7 +54,7 @@ class FastSteps:
         positions: Any = model.target_embedding.positions
         self.positions = positions.rows(min(steps, len(positions.table))).to(self.tokens.dtype)
         self.norm = Norm(model.decoder.norm, pre=True)
-        self.generator = product(model.generator.weight, bias_of(model.generator), rows)
+        self.generator = kept(model.generator, rows=rows, hidden=PADDING)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V]."""
@@ -95,14 +95,14 @@ class StepLayer:
         own, feed_forward = layer.self_attention, layer.feed_forward
         self.past, self.n_heads = past, own.n_heads
         self.self_norm = Norm.of(layer.self_residual)
-        self.query_key_value = weights(own.query, own.key, own.value, rows=rows)
-        self.self_output = weights(own.output, rows=rows)
+        self.query_key_value = kept(own.query, own.key, own.value, rows=rows)
+        self.self_output = kept(own.output, rows=rows)
         self.cross_norm = Norm.of(layer.cross_residual)
         self.across = across
         self.feed_forward_norm = Norm.of(layer.feed_forward_residual)
-        self.expand = weights(feed_forward.expand, rows=rows)
+        self.expand = kept(feed_forward.expand, rows=rows)
         self.activation = feed_forward.activation
-        self.contract = weights(feed_forward.contract, rows=rows)
+        self.contract = kept(feed_forward.contract, rows=rows)
 
     def __call__(self, x: Tensor, shape: torch.Size, mask: Tensor | None) -> Tensor:
         y = self.query_key_value(self.self_norm.enter(x))
@@ -133,8 +133,8 @@ class CrossAttention:
         self, module: MultiHeadAttention, memory: Tensor, layout: Layout, mask: Tensor | None,
         rows: int,
     ) -> None:  # fmt: skip
-        self.query = weights(module.query, rows=rows)
-        self.output = weights(module.output, rows=rows)
+        self.query = kept(module.query, rows=rows)
+        self.output = kept(module.output, rows=rows)
         self.keys, self.values = (
             module.split(layout.unpack(part(memory))).contiguous()  # [B, H, S, K]
             for part in (module.key, module.value)
@@ -246,24 +246,6 @@ def split(y: Tensor, shape: torch.Size, parts: int, heads: int) -> Tensor:
 def merge(y: Tensor, shape: torch.Size) -> Tensor:
     """[B, H, W, K] → B · W rows, or one vector."""
     return (y if y.shape[2] == 1 else y.transpose(1, 2)).reshape(shape)
-
-
-def bias_of(generator: nn.Linear) -> Tensor:
-    """With -inf for padding, which fills rows and is never generated."""
-    weight, bias = generator.weight, generator.bias
-    added = weight.new_zeros(len(weight)) if bias is None else bias.clone()
-    added[PADDING] = -torch.inf
-    return added
-
-
-def weights(*parts: Any, rows: int) -> Product:
-    """One product for several linear layers of the same input."""
-    first, *others = parts
-    if not others:
-        return product(first.weight.flatten(1), first.bias, rows)
-    matrix = torch.cat([part.weight for part in parts])
-    bias = None if first.bias is None else torch.cat([part.bias for part in parts])
-    return product(matrix, bias, rows)
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:

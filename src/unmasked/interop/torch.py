@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ..attention import MultiHeadAttention
 from ..config import LayerConfig, TransformerConfig
@@ -19,6 +18,7 @@ from ..decoder import Decoder, DecoderLayer
 from ..encoder import Encoder, EncoderLayer
 from ..errors import check_type, invalid
 from ..fast.guard import changes, structure
+from ..feed_forward import ACTIVATION
 from ..masks import causal_mask
 from ..tokens import PADDING
 from ..transformer import Transformer
@@ -214,7 +214,7 @@ def _torch_options(config: LayerConfig) -> dict[str, Any]:
         "nhead": config.n_heads,
         "dim_feedforward": config.d_ff,
         "dropout": config.dropout,
-        "activation": config.activation,
+        "activation": ACTIVATION[config.activation],
         "layer_norm_eps": config.norm_eps,
         "norm_first": config.norm == "pre",
         "bias": True,
@@ -330,7 +330,8 @@ def layer_options(layer: TorchLayer) -> dict[str, Any]:
     attentions = [part for part in layer.modules() if isinstance(part, nn.MultiheadAttention)]
     for attention in attentions:
         refuse_extras(attention)
-    known: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", nn.ReLU: "relu", nn.GELU: "gelu"}
+    known: dict[Any, str] = {function: name for name, function in ACTIVATION.items()}
+    known |= {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "swish"}
     _check_norms([part for name, part in layer.named_children() if name.startswith("norm")])
     outer = {
         part.p
@@ -343,8 +344,8 @@ def layer_options(layer: TorchLayer) -> dict[str, Any]:
     activation: Any = layer.activation
     named = known.get(type(activation) if isinstance(activation, nn.Module) else activation)
     if named is None or getattr(activation, "approximate", "none") != "none":
-        fix = "use F.relu or F.gelu"
-        raise invalid("module", "the activation relu or gelu", layer.activation, fix)
+        fix = "use F.relu, F.gelu or F.silu"
+        raise invalid("module", "the activation relu, gelu or swish", layer.activation, fix)
     if any(attention.dropout != layer.dropout.p for attention in attentions):
         fix = "set both to the same probability"
         raise invalid("module", "one dropout inside attention and feed-forward", "two", fix)

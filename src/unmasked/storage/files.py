@@ -17,6 +17,24 @@ from torch import Tensor, nn
 from ..errors import invalid
 
 UNFINISHED = ".unfinished-"
+WHOLE = 1 << 26  # bytes at most of what is no tensor
+
+
+def text_of(path: Path) -> str:
+    return bytes_of(path).decode()
+
+
+def bytes_of(path: Path) -> bytes:
+    if regular(path).stat().st_size > WHOLE:
+        raise ValueError(f"a {path.name} of {path.stat().st_size:,} bytes")
+    return path.read_bytes()
+
+
+def regular(path: Path) -> Path:
+    """A device or a pipe could be read for ever."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"a {path.name} that is no file")
+    return path
 
 
 def digest(path: Path) -> str:
@@ -80,9 +98,18 @@ def check_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) 
 
 def check_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
     for name, tensor in tensors.items():
-        if not tensor.isfinite().all():
+        if not tensor.sum().isfinite() and not tensor.isfinite().all():  # the sum needs no memory
             what = "NaN" if tensor.isnan().any() else "an infinite one"
             raise invalid("weights", "finite numbers", f"{what} in {name}", fix)
+
+
+def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """As `set_tensors`, for a module on the meta device: these tensors become its own, uncopied."""
+    check_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
+    module.to_empty(device="cpu")  # memory that is never touched
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in tensors.items():
+        own[name].data = tensor.to(own[name].dtype)
 
 
 def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:

@@ -23,27 +23,30 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from ..config import TransformerConfig
-from ..errors import check_choice, check_type, invalid, printable
+from ..errors import RefusedError, check_choice, check_type, invalid, printable
 from ..fast.guard import DROPOUT, changes, expected
-from ..tokens import Subwords, Vocabulary, Words
+from ..tokens import Pieces, Subwords, Vocabulary, Words, same_words
 from ..transformer import Transformer
 from .files import (
+    bytes_of,
     check_finite,
     check_shapes,
     digest,
     read_tensors,
+    regular,
     shapes_in,
     shapes_of,
     tensors_of,
+    text_of,
     write_tensors,
     write_whole,
 )
+from .marian import WEIGHTS, read_marian
 
 FORMAT = "unmasked model 3"
 CONFIG = "config.json"
-OURS = re.compile(r"(model|tokenizer)(-[0-9a-f]{32})?\.(safetensors|json)")
-MARKED = re.compile(r"((model|tokenizer)-|\.unfinished-)[0-9a-f]{32}(\.safetensors|\.json)?")
-TEXT = 1 << 26  # bytes of JSON at most
+OURS = re.compile(r"(model|tokenizer|source|target)(-[0-9a-f]{32})?\.(safetensors|json|spm)")
+MARKED = re.compile(r"((model|tokenizer|source|target)-|\.unfinished-)[0-9a-f]{32}(\.[a-z]+)?")
 DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 Made = TypeVar("Made")
@@ -67,11 +70,15 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
     tensors = {name: x.detach().to("cpu", dtype) for name, x in kept.tensors.items()}
     check_finite(tensors, "the weights are too large for this dtype: choose bfloat16, or None")
     described: dict[str, Any] = {"format": FORMAT, "model": vars(kept.config), "about": kept.about}
-    source, target, subwords = kept.source, kept.target, ""
+    source, target = kept.source, kept.target
+    beside: dict[str, bytes] = {}  # files of words
     if isinstance(source, Words) and isinstance(target, Words):
         described |= {"source": source.words, "target": target.words}
     elif isinstance(source, Subwords) and source is target:
-        subwords = source.to_json()
+        beside["tokenizer.json"] = f"{source.to_json()}\n".encode()
+    elif isinstance(source, Pieces) and isinstance(target, Pieces) and same_words(source, target):
+        described["words"] = source.words
+        beside |= {"source.spm": source.model, "target.spm": target.model}
     else:
         fix = "give source and target the same object"
         raise invalid("target", "the source's own subwords", "others", fix)
@@ -81,12 +88,13 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
         path.mkdir(parents=True, exist_ok=True)
         weights = partial(write_tensors, tensors=tensors)
         files.append(write_whole(path, f"model-{uuid4().hex}.safetensors", weights))
-        if subwords:
-            files.append(write_text(path, f"tokenizer-{uuid4().hex}.json", subwords))
+        for name, content in beside.items():
+            name = name.replace(".", f"-{uuid4().hex}.")
+            files.append(write_whole(path, name, partial(Path.write_bytes, data=content)))
         described["sums"] = {file.name: digest(file) for file in files}
         text = json.dumps(described, indent=1, ensure_ascii=False, default=as_json)
         before = files_of(path)
-        write_text(path, CONFIG, text)
+        write_whole(path, CONFIG, lambda file: file.write_text(text + "\n", encoding="utf-8"))
     except (OSError, SafetensorError) as error:
         message = f"{path}: the model could not be written ({error})"
         raise OSError(f"{message}; choose a folder with space that you may write in") from error
@@ -111,10 +119,6 @@ def as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def write_text(folder: Path, name: str, text: str) -> Path:
-    return write_whole(folder, name, lambda file: file.write_text(text + "\n", encoding="utf-8"))
-
-
 def files_of(folder: Path) -> set[Path]:
     """Those that a model's configuration names, if there is one: its weights and its words."""
     with suppress(FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
@@ -124,7 +128,8 @@ def files_of(folder: Path) -> set[Path]:
 
 
 def weights_file(folder: Path) -> Path:
-    return next(file for file in files_of(folder) if file.suffix == ".safetensors")
+    files = [*files_of(folder), *(folder / name for name in WEIGHTS)]
+    return next(file for file in files if file.suffix in (".safetensors", ".bin") and file.exists())
 
 
 def delete(folder: Path, files: set[Path]) -> None:
@@ -144,7 +149,7 @@ def delete(folder: Path, files: set[Path]) -> None:
 
 # --- Reading ----------------------------------------------------------------------------------
 
-DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def read(path: Path, make: Callable[[Kept], Made]) -> Made:
@@ -161,49 +166,46 @@ def read(path: Path, make: Callable[[Kept], Made]) -> Made:
         fix = "give the folder that `python -m unmasked train` wrote"
         expected = f"a folder with {CONFIG} and the weights that it names"
         raise invalid(str(path), expected, f"{error.strerror or error}", fix) from None
+    except RefusedError:
+        raise
     except DAMAGE as error:
         got = printable(f"no {error}" if isinstance(error, KeyError) else str(error))
         fix = "its files are damaged or of another version: fetch or make them again"
         raise invalid(str(path), "a model's folder", got, fix) from None
 
 
-def text_of(path: Path) -> str:
-    if regular(path).stat().st_size > TEXT:
-        raise ValueError(f"a {path.name} of {path.stat().st_size:,} bytes")
-    return path.read_text(encoding="utf-8")
-
-
-def regular(path: Path) -> Path:
-    """A device or a pipe could be read for ever."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"a {path.name} that is no file")
-    return path
-
-
 def parsed(folder: Path, kept: Mapping[str, Any]) -> Kept:
     """The model that a configuration describes, from the files that it names."""
+    if kept.get("model_type") == "marian":
+        found = Kept(*read_marian(folder, kept))
+        check_sizes(found.config, shapes_in(found.tensors))
+        check_finite(found.tensors, "fetch the file again")
+        return found
     if kept["format"] != FORMAT:
         raise ValueError(f"the format {kept['format']!r} instead of {FORMAT!r}")
     files: dict[str, Path] = {}
     shapes: dict[str, dict[str, list[int]]] = {}
     for name, total in kept["sums"].items():
-        if not OURS.fullmatch(name):
+        if not (named := OURS.fullmatch(name)):
             raise ValueError(f"a file {name!r}, which is none of a model's")
         if name.endswith(".safetensors") and (folder / name).exists():
             shapes[".safetensors"] = shapes_of(regular(folder / name))  # as long as its head says
         if digest(regular(folder / name)) != total:
             raise ValueError(f"a {name} that {CONFIG} does not belong to")
-        files[Path(name).suffix] = folder / name
+        files[named[1]] = folder / name
     config = TransformerConfig(**kept["model"])
     check_sizes(config, shapes[".safetensors"])
-    tensors = read_tensors(files[".safetensors"])
+    tensors = read_tensors(files["model"])
     if strange := {x.dtype for x in tensors.values()}.difference(DTYPES):
         raise ValueError(f"weights of the type {min(map(str, strange))}")
     check_finite(tensors, "fetch or make the file again")
     check_type("about", kept["about"], dict)
-    if ".json" in files:
-        joint = Subwords.from_json(text_of(files[".json"]))
+    if "tokenizer" in files:
+        joint = Subwords.from_json(text_of(files["tokenizer"]))
         return Kept(config, tensors, joint, joint, kept["about"])
+    if "words" in kept:
+        one, other = (Pieces(bytes_of(files[x]), kept["words"]) for x in ("source", "target"))
+        return Kept(config, tensors, one, other, kept["about"])
     return Kept(config, tensors, Words(kept["source"]), Words(kept["target"]), kept["about"])
 
 

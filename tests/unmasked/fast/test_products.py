@@ -1,12 +1,16 @@
 """Weights in another order give the same products."""
 
+import copy
+from unittest.mock import Mock
+
 import pytest
 import torch
 from torch.nn import functional as F
 
-from helpers import DEVICES, difference
+from helpers import DEVICES, copier, difference, ragged
 from unmasked.fast import products
 from unmasked.fast.products import product
+from unmasked.search import beam, greedy, sample
 
 MKL = pytest.mark.skipif(not products.has_mkl(), reason="this PyTorch has no MKL")
 
@@ -53,3 +57,33 @@ def test_a_library_without_its_operations_is_not_there(monkeypatch, library):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     monkeypatch.setattr(products, library, object())
     assert not getattr(products, f"has_{library}")()
+
+
+CHANGES = {  # the first is counted by PyTorch, most others are not
+    "in place": lambda weight: weight.detach().mul_(-1),
+    "another data": lambda weight: setattr(weight, "data", -weight.data),
+    "one row": lambda weight: weight.data[5].zero_(),
+    "columns change places": lambda weight: weight.data.copy_(weight.data.roll(1, 1)),
+    "by NumPy": lambda weight: weight.detach().numpy().__imul__(-1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("lengths", [[5], [6, 3, 1]])
+def test_a_layout_is_kept_until_its_weights_change(monkeypatch, change, lengths):
+    model, source = copy.deepcopy(copier()).float(), ragged(lengths, 12)
+    made = Mock(wraps=products.product)
+    monkeypatch.setattr(products, "product", made)
+    first = greedy(model, source, 9)
+    assert made.call_count >= 5
+    made.reset_mock()
+    assert torch.equal(greedy(model, source, 9), first)
+    assert torch.equal(sample(model, source, 9, top_k=1), first)
+    made.assert_not_called()
+    for weight in (model.generator.weight, model.decoder.layers[0].feed_forward.expand.weight):
+        change(weight)
+        made.reset_mock()
+        slow = [beam(model, source, w, 9, use_cache=False).tokens for w in (1, 3)]
+        for width, expected in zip((1, 3), slow, strict=True):
+            assert torch.equal(beam(model, source, width, 9).tokens, expected)
+        made.assert_called()
