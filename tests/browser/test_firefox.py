@@ -13,8 +13,7 @@ from helpers.comparisons import of_model
 from helpers.pages import HTML
 
 PATH = shutil.which("firefox-esr") or shutil.which("firefox")
-FIGURES = {"01_masks": "masks", "02_positional_encoding": "positions",
-           "03_attention": "attention", "09_decoding": "beam"}  # fmt: skip
+FIGURES = {"01_masks": "masks", "02_positional_encoding": "positions", "09_decoding": "beam"}
 TYPE = """text => { const field = document.querySelector(".unmasked-live textarea");
 field.value = text; field.dispatchEvent(new Event("input")); }"""
 ANSWERS = "() => [...document.querySelectorAll('.unmasked-translation')].map(e => e.textContent)"
@@ -51,7 +50,7 @@ def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str, place
     says(firefox, "a black cat sleeps in a chair.")
     firefox.evaluate(TYPE, "Eine Katze jagt eine Frau.")
     says(firefox, "a cat chases a woman.")
-    firefox.click("input[name=encoderPositions]")
+    firefox.click("[data-switch=encoderPositions]")
     says(firefox, "a cat chases a woman.", "a woman chases a cat.")
 
 
