@@ -149,10 +149,10 @@ export class Transformer {
   // A generator, as the searches are: it yields after each sublayer.
   *encode(source, off = {}) {
     const visible = off.hidden?.size ? source.map((_, position) => !off.hidden.has(position)) : null;
-    const trace = {}, keepIn = keeper(trace);
-    let x = this.embed(this.sourceEmbedding, source, [...source.keys()], off.encoderPositions, keepIn("encoder."));
+    const trace = {}, keepAt = keeper(trace);
+    let x = this.embed(this.sourceEmbedding, source, [...source.keys()], off.encoderPositions, keepAt("encoder."));
     for (const [number, layer] of this.encoder.entries()) {
-      const keep = keepIn(`encoder.${number}.`);
+      const keep = keepAt(`encoder.${number}.`);
       x = this.residual(x, layer.attentionNorm, off, keep, "attention", (y) => {
         if (off.encoderSelf) return keep("self.output", new Float32Array(y.length));
         const own = layer.selfAttention;
@@ -169,7 +169,7 @@ export class Transformer {
       yield;
     }
     if (this.encoderNorm && !off.norms) x = layerNorm(this.encoderNorm, x);
-    keepIn("")("memory", x);
+    keepAt("")("memory", x);
     const layers = this.decoder.map(({ crossAttention: { key, value } }) => ({
       keys: this.rows(linear(key, x)), values: this.rows(linear(value, x)),
     }));
@@ -188,10 +188,10 @@ export class Transformer {
       length: length + 1,
       layers: layers.map(({ keys, values }) => ({ keys: keys.slice(), values: values.slice() })),
     }));
-    const positions = states.map(({ length }) => length), keepIn = keeper(trace);
-    let x = this.embed(this.targetEmbedding, tokens, positions, off.decoderPositions, keepIn("decoder."));
+    const positions = states.map(({ length }) => length), keepAt = keeper(trace);
+    let x = this.embed(this.targetEmbedding, tokens, positions, off.decoderPositions, keepAt("decoder."));
     this.decoder.forEach((layer, number) => {
-      const keep = keepIn(`decoder.${number}.`);
+      const keep = keepAt(`decoder.${number}.`);
       x = this.residual(x, layer.selfNorm, off, keep, "self", (y) => {
         if (off.decoderSelf) return keep("self.output", new Float32Array(y.length));
         const own = layer.selfAttention, past = next.map(({ layers }) => layers[number]);
@@ -209,7 +209,7 @@ export class Transformer {
       x = this.residual(x, layer.feedForwardNorm, off, keep, "feed_forward", network);
     });
     x = this.last(x, off);
-    keepIn("decoder.")("last", x);
+    keepAt("decoder.")("last", x);
     const logits = linear(this.generator, x), size = this.config.target_vocab;
     return tokens.map((_, row) => ({ logits: logits.subarray(row * size, (row + 1) * size), state: next[row] }));
   }

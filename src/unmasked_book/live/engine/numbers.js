@@ -14,7 +14,11 @@ export function linear({ weight, bias, inputs, outputs }, x) {
       const w2 = o + 2 < outputs ? w0 + 2 * inputs : w0;
       const w3 = o + 3 < outputs ? w0 + 3 * inputs : w0;
       let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
-      for (let i = 0; i < inputs; i += 1) {
+      for (let i = 0; a === b && i < inputs; i += 1) { // the last row, alone
+        const p = x[a + i];
+        a0 += p * weight[w0 + i]; a1 += p * weight[w1 + i]; a2 += p * weight[w2 + i]; a3 += p * weight[w3 + i];
+      }
+      for (let i = 0; a !== b && i < inputs; i += 1) {
         const p = x[a + i], q = x[b + i];
         const v0 = weight[w0 + i], v1 = weight[w1 + i], v2 = weight[w2 + i], v3 = weight[w3 + i];
         a0 += p * v0; a1 += p * v1; a2 += p * v2; a3 += p * v3;

@@ -205,7 +205,7 @@ function drawParts(parent, box, view) {
   const more = make("details", parent), label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
   make("summary", more, `All ${query.length} numbers of q, k and v`);
   const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
-  numbers(more, Object.fromEntries(rows.map(([name, row], i) => [`${name}${"\u200b".repeat(i)}`, row])), query.length, 3);
+  more.addEventListener("toggle", () => numbers(more, rows, query.length, 3), { once: true });
 }
 
 // Which head is shown, and whether it counts; and the division.
@@ -270,6 +270,7 @@ function table(parent, titles, lines) {
     cells.forEach((value, column) => {
       const cell = make(column ? "td" : "th", line, value, column ? {} : { scope: "row" });
       if (bar?.[0] !== column) return;
+      cell.className = "unmasked-barred";
       make("span", cell, null, { class: "unmasked-bar", style: `width:${(3.5 * bar[1]).toFixed(2)}rem` });
     });
     if (end) end(make("td", line));
@@ -280,7 +281,7 @@ function table(parent, titles, lines) {
 
 // Named vectors, a row each with their first numbers.
 function numbers(parent, vectors, count = FIRST, digits = 2) {
-  const lines = Object.entries(vectors).map(([name, row]) => ({
+  const lines = (Array.isArray(vectors) ? vectors : Object.entries(vectors)).map(([name, row]) => ({
     cells: [name, ...head(row, count, digits), ...(count < row.length ? ["…"] : [])],
   }));
   table(parent, ["", ...Array.from({ length: count }, (_, i) => i)], lines);

@@ -24,6 +24,7 @@ globalThis.unmaskedLive = async (box, page) => {
   box.replaceChildren(...box.querySelectorAll(".unmasked-static"), inner);
   box.translator = inner.translator;
   box.dataset.ready = "yes";
+  for (const one of [box, document.body]) one.classList.add("unmasked-open");
   if (!page.linked) return;
   box.scrollIntoView({ block: "start" }); // there was a click
   inner.querySelector("textarea").focus({ preventScroll: true });

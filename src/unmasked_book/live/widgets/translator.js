@@ -2,7 +2,7 @@
 
 import { beam, generate, greedy, sample } from "../engine/search.js";
 import { EOS } from "../engine/tokenizer.js";
-import { announcer, choice, field, make, printed, slider } from "./dom.js";
+import { announcer, choice, field, make, onceAFrame, printed, slider } from "./dom.js";
 import { Figure } from "./figure.js";
 import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel, isOpened } from "./loading.js";
@@ -24,6 +24,7 @@ export class Translator {
     this.box = box;
     this.page = page;
     this.turn = 0; // the newest run; older ones give up
+    this.showRest = onceAFrame(() => this.showFigure());
   }
 
   // Resolves when the first translation is on the page.
@@ -86,6 +87,7 @@ export class Translator {
     this.text = make("textarea", make("label", box, said, { class: "unmasked-wide" }), state.text, {
       rows: 2, maxlength: MOST_LETTERS, lang: to && source, spellcheck: "false",
       oninput: () => this.newText(this.text.value),
+      onfocus: () => box.classList.add("unmasked-typing"), onblur: () => box.classList.remove("unmasked-typing"),
     });
     const examples = this.group(box, "examples", "unmasked-row unmasked-examples");
     for (const example of examplesOf(state.model)) {
@@ -405,6 +407,13 @@ export class Translator {
     const { target } = this.translator, { view } = this;
     this.tell(view.cut ? `These are ${view.cut.toLocaleString("en")} tokens: only the first ${MOST_TOKENS} are read.` : "");
     this.showAnswers(target.decode(view.tokens), target.decode(this.wholeOf.tokens));
+    this.showRest();
+  }
+
+  // Once the translation is on the page.
+  showFigure() {
+    const { target } = this.translator, { view } = this;
+    if (!view) return;
     this.figure.draw(view);
     this.showInside(false);
     this.showTour();
@@ -456,7 +465,7 @@ export class Translator {
     const layer = this.layers.querySelector(`input[value="${state.layer}"]`);
     if (layer) layer.checked = true;
     const box = this.figure.boxes.find(({ place }) => place === at);
-    const focus = placeOfFocus(this.content), scrolled = this.panel.scrollTop;
+    const focus = placeOfFocus(this.content);
     const folds = () => [...this.content.querySelectorAll("details")], same = this.shownAt === at + state.layer;
     const were = same ? folds() : [];
     this.shownAt = at + state.layer;
@@ -481,7 +490,7 @@ export class Translator {
       insteadOf: (position, token) => this.insteadOf(position, token),
     });
     folds().forEach((fold, number) => (fold.open = were[number]?.open ?? fold.open));
-    this.panel.scrollTop = same ? scrolled : 0;
+    if (!same) this.panel.scrollTop = 0;
     focusAgain(this.content, focus);
     if (aloud) this.sayAgain(said);
   }
