@@ -14,7 +14,9 @@ from helpers import VOCABULARY, small_config
 from helpers.comparisons import of_configurations, of_model, random_translator
 from helpers.engine import Engine, InBrowser
 from unmasked.storage.model import CONFIG, weights_file
-from unmasked.translator import folder_of
+from unmasked.tokens import Subwords
+from unmasked.transformer import Transformer
+from unmasked.translator import Translator, folder_of
 from unmasked_book import recorded
 
 
@@ -108,6 +110,16 @@ def test_other_models_are_refused_in_a_sentence(page: Page, tmp_path: Path):
     weights.write_bytes(weights.read_bytes()[:-400])
     with pytest.raises(Error, match="the file is cut or changed"):
         Engine(page, tmp_path)
+
+
+def test_case_is_kept_where_a_model_keeps_it(page: Page, tmp_path: Path):
+    text = "Der Hund sieht den Hund. Die Katze auch!"
+    words = Subwords.of([text] * 3, 60, lowercase=False)
+    config = small_config(source_vocab=len(words), target_vocab=len(words))
+    Translator(Transformer(config), words, words).save(tmp_path)
+    for int8 in (False, True):
+        engine = Engine(page, tmp_path, int8=int8)
+        assert engine.ids([text, "hund Hund"]) == [words.encode(text), words.encode("hund Hund")]
 
 
 def test_texts_that_a_model_has_not_learnt_are_refused(page: Page, tmp_path: Path):

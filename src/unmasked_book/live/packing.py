@@ -16,9 +16,10 @@ import torch
 from safetensors.numpy import save
 from torch import Tensor
 
+from unmasked.errors import invalid
 from unmasked.storage.files import read_tensors
 from unmasked.storage.model import CONFIG, weights_file
-from unmasked.tokens import SPECIAL_PIECES, Subwords
+from unmasked.tokens import SPECIAL_PIECES, Pieces, Subwords
 from unmasked.translator import Translator
 
 LEVELS = 127
@@ -27,6 +28,9 @@ LEVELS = 127
 def packed(folder: Path) -> bytes:
     """The file, compressed by gzip: the same bytes for the same model."""
     translator = Translator.load(folder)  # it must be whole
+    if isinstance(translator.source, Pieces):
+        fix = "the page cuts texts by itself"
+        raise invalid("model", "one with words or subwords of ours", "OPUS-MT's pieces", fix)
     found: dict[str, Tensor] = {}
     for name, tensor in read_tensors(weights_file(folder)).items():
         if tensor.dim() > 1:
@@ -38,6 +42,8 @@ def packed(folder: Path) -> bytes:
     if isinstance(translator.source, Subwords):
         letters, pairs = as_pairs(translator.source)
         header["letters"] = letters
+        if not translator.source.lowercase:
+            header["cased"] = True
         tensors["merges"] = np.array(pairs, dtype=np.uint16)
     # One entry: several would stand in another order each time.
     kept = json.dumps(header, ensure_ascii=False, separators=(",", ":"))

@@ -5,10 +5,10 @@ import { readSafetensors } from "./safetensors.js";
 import { BLANK, Subwords } from "./tokenizer.js";
 
 // Only this pipeline is known: what the package's vocabularies are made with.
-const PIPELINE = JSON.stringify([
+const pipeline = (cased) => JSON.stringify([
   [
     { type: "NFKC" },
-    { type: "Lowercase" },
+    ...(cased ? [] : [{ type: "Lowercase" }]),
     { type: "Replace", pattern: { Regex: "\\s+" }, content: " " },
     { type: "Strip", strip_left: true, strip_right: true },
   ],
@@ -30,10 +30,11 @@ export function openFiles(config, weights, tokenizer) {
 function subwordsOf(text) {
   const { normalizer, pre_tokenizer, model } = JSON.parse(text);
   const steps = [normalizer?.normalizers, pre_tokenizer?.pretokenizers];
-  if (JSON.stringify(steps) !== PIPELINE || model.type !== "BPE" || model.byte_fallback) {
+  const cased = JSON.stringify(steps) === pipeline(true);
+  if ((!cased && JSON.stringify(steps) !== pipeline(false)) || model.type !== "BPE" || model.byte_fallback) {
     throw new Error("The engine knows the package's own subwords; this tokenizer.json is another kind.");
   }
   const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]).map(([word]) => word);
   const merges = model.merges.map((pair) => pair.map((word) => model.vocab[word]));
-  return new Subwords(words, merges);
+  return new Subwords(words, merges, cased);
 }

@@ -9,8 +9,8 @@ const FORMAT = "unmasked model 3";
 // { model, source, target, about } from a safetensors file: everything else is in its header.
 export function openPacked(buffer) {
   const { tensors, metadata } = readSafetensors(buffer);
-  const { config, letters } = JSON.parse(metadata.unmasked);
-  const words = letters && Subwords.fromPairs(letters, tensors.merges.data);
+  const { config, letters, cased } = JSON.parse(metadata.unmasked);
+  const words = letters && Subwords.fromPairs(letters, tensors.merges.data, cased);
   return translator(understood(config), tensors, words);
 }
 

@@ -6,8 +6,9 @@ export const BLANK = "▁";
 
 export class Subwords {
   // `words` holds every token in the order of its number; `merges` pairs of tokens, first learnt first.
-  constructor(words, merges) {
+  constructor(words, merges, cased = false) {
     this.words = words;
+    this.cased = cased;
     this.numbers = new Map(words.map((word, number) => [word, number]));
     this.merges = new Map(); // "left right" → [rank, the merged token]
     merges.forEach(([left, right], rank) => {
@@ -17,17 +18,17 @@ export class Subwords {
   }
 
   // From letters and pairs of numbers alone: each merge makes the next token.
-  static fromPairs(letters, pairs) {
+  static fromPairs(letters, pairs, cased) {
     const words = [...SPECIAL, ...letters], merges = [];
     for (let i = 0; i < pairs.length; i += 2) {
       merges.push([pairs[i], pairs[i + 1]]);
       words.push(words[pairs[i]] + words[pairs[i + 1]]);
     }
-    return new Subwords(words, merges);
+    return new Subwords(words, merges, cased);
   }
 
   encode(sentence) {
-    return split(normalize(sentence)).flatMap((piece) => {
+    return split(normalize(sentence, this.cased)).flatMap((piece) => {
       if (!this.known.has(piece)) this.known.set(piece, this.merge(piece));
       return this.known.get(piece);
     });
@@ -74,9 +75,9 @@ export class Words {
 }
 
 // Lower case by the letter: a whole string would turn Σ at its end into ς.
-function normalize(sentence) {
-  const lower = Array.from(sentence.normalize("NFKC"), (letter) => letter.toLowerCase()).join("");
-  return lower.replace(/\p{White_Space}+/gu, " ").replace(/^ | $/g, "");
+function normalize(sentence, cased) {
+  const letters = Array.from(sentence.normalize("NFKC"), (letter) => (cased ? letter : letter.toLowerCase()));
+  return letters.join("").replace(/\p{White_Space}+/gu, " ").replace(/^ | $/g, "");
 }
 
 // A blank begins a piece, and each punctuation mark is one by itself.
