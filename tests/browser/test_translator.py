@@ -3,14 +3,17 @@
 import gzip
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import unmasked
+from helpers import VOCABULARY, small_config
+from helpers.comparisons import random_translator
 from helpers.pages import HTML
-from helpers.visit import SIZES, Visit, faults_on_a_phone, visiting
+from helpers.visit import SIZES, Visit, alone, faults_on_a_phone, visiting
 from unmasked.evaluation import maps_of_pairs
 from unmasked_book import recorded
 from unmasked_book.ablation import PARTS
@@ -110,7 +113,7 @@ def test_a_token_that_is_hidden_vanishes_from_the_translation(box: Locator):
     press(panel(box), "hide schwarze")
     says(box, FIRST, "a cat sleeps in a chair.")
     expect(box.locator(".unmasked-answers")).to_contain_text("Without “schwarze”")
-    press(panel(box), "hide schwarze")
+    press(panel(box), "show schwarze")
     says(box, FIRST)
 
 
@@ -217,6 +220,10 @@ def test_the_tour_tells_the_readers_own_numbers_and_gives_back_what_was_set(box:
     place(box, "encoder.self").click()
     expect(tour).to_have_text("Take the tour")
     expect(box.locator(".unmasked-answers")).to_contain_text("Without positions of the target")
+    box.page.get_by_role("button", name="Take the tour").click()
+    expect(tour).to_contain_text("1 of 8")
+    switch(box, "norms")
+    expect(box.locator(".unmasked-answers")).to_contain_text("the target, layer norms")
 
 
 def test_a_beginning_can_be_forced_by_a_link_or_by_hand_and_let_go(box: Locator):
@@ -249,7 +256,7 @@ def test_beam_search_shows_its_tree_and_sampling_draws_again(box: Locator):
 @pytest.mark.parametrize(
     "state",
     [
-        "begin=7999.99999999", "off=toString,constructor&heads=cross.9.9",
+        "begin=7999.99999999&hide=99", "off=toString,constructor&heads=cross.9.9",
         f"text={'%EF%B7%BA' * 300}",
         "search=sample&seed=99999999999999999999", f"text={'a.' * 1000}",
         "text=%3Cimg+src=x+onerror=alert(1)%3E&begin=%3Cb%3E",
@@ -372,3 +379,19 @@ def test_it_works_from_a_file_and_in_the_sandboxed_output_of_a_notebook(browser:
         expect(answers(box).first).to_be_visible(timeout=30_000)
         typed(box, CAT)
         says(box, CHASES)
+
+
+def test_a_model_of_ones_own_is_shown_box_by_box(browser: Browser, tmp_path: Path):
+    options = {"norm": "post", "positions": "learned", "activation": "gelu", "n_decoder_layers": 3}
+    random_translator(small_config(**options, max_len=20), VOCABULARY).save(tmp_path)
+    with alone(browser, live(tmp_path)._repr_html_()) as box:
+        expect(answers(box)).to_have_count(1, timeout=30_000)
+        typed(box, "w3 w5 w8")
+        expect(chips(box)).to_have_text(["w3", "w5", "w8", "<eos>"])
+        for name in lines_of_places():
+            place(box, name).click()
+            assert panel(box).locator("table").count() >= 1
+        press(box, "Take the tour")
+        for number in range(2, 9):
+            press(box, "Next")
+            expect(box.get_by_role("group", name="tour")).to_contain_text(f"{number} of 8.")

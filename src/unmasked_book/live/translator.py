@@ -41,7 +41,7 @@ def live(model: str | Path = "de-en") -> View:
     packed_model = packed(Path(model)) if own else model_file(name)
     data = base64.b64encode(packed_model).decode("ascii")
     box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
-    known = {"model": name, "names": [name], "best": {}, "at": ""} if own else page(name, [name])
+    known = {"model": name, "names": [name], "first": {}, "at": ""} if own else page(name, [name])
     call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(known)});'
     given = f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{name}"] = "{data}";'
     words = WORDS.get(name, "A sentence, translated by your model as you type.")
@@ -60,7 +60,7 @@ def page(model: str, names: list[str], **where: Any) -> dict[str, Any]:
         name: {camel(part) or "whole": f"{row['bleu']:.1f}" for part, row in scores[name].items()}
         for name in names
     }
-    known = {"model": model, "names": names, "megabytes": sizes, "best": FIRST, "worth": worth}
+    known = {"model": model, "names": names, "megabytes": sizes, "first": FIRST, "worth": worth}
     return {**known, "at": "", **where}
 
 

@@ -5,8 +5,6 @@ import re
 
 import pytest
 
-from helpers import VOCABULARY, small_config
-from helpers.comparisons import random_translator
 from unmasked import plain
 from unmasked.translator import shipped_models
 from unmasked_book.ablation import PARTS
@@ -54,8 +52,3 @@ def test_every_line_of_plain_py_has_its_box_or_the_build_stops():
     ):
         with pytest.raises(ValueError, match=said):
             lines_of_places(source.replace(old, new))
-
-
-def test_a_model_of_ones_own_is_shown_too(tmp_path):
-    random_translator(small_config(norm="post"), VOCABULARY).save(tmp_path)
-    assert "your model" in live(tmp_path)._repr_html_()

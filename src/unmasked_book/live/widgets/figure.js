@@ -10,21 +10,21 @@ const TITLES = { encoder: "Encoder", decoder: "Decoder" };
 
 export class Figure {
   // `act` is what the page does: select(place), turn(part, on).
-  constructor(parent, norm, act) {
+  constructor(parent, model, act) {
     this.boxes = [];
     this.act = act;
     const grid = make("div", parent, null, { class: "unmasked-halves" });
-    for (const half of ["encoder", "decoder"]) this.half(grid, half, norm);
+    for (const half of ["encoder", "decoder"]) this.half(grid, half, model);
   }
 
-  half(grid, half, norm) {
+  half(grid, half, { config, encoderNorm }) {
     const column = make("div", grid, null, { class: "unmasked-half" });
     make("small", make("div", column, TITLES[half], { class: "unmasked-title" }), "on");
     const said = `${TITLES[half]}, from top to bottom: arrow keys`;
     const list = make("div", column, null, { role: "toolbar", "aria-orientation": "vertical", "aria-label": said });
     list.addEventListener("keydown", (event) => moved(event, list));
     let frame = list;
-    for (const box of boxesOf(half, norm)) {
+    for (const box of boxesOf(half, config.norm, Boolean(encoderNorm))) {
       if (box.layered && frame === list) frame = make("div", list, null, { class: "unmasked-layer" });
       if (!box.layered) frame = list;
       this.boxes.push({ ...box, ...this.row(frame, box) });

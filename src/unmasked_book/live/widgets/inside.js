@@ -17,7 +17,8 @@ const SOURCE = "https://github.com/transformer-unmasked/unmasked/blob/main/src/u
 export function showInside(parent, box, view, act) {
   const said = ROOMS[box.kind](parent, box, view, act);
   const [own, callers] = LINES[box.place];
-  make("p", parent, "Computed by, in plain.py:", { class: "unmasked-label" });
+  const other = view.model.config.norm === "pre" ? "" : " (where the norm comes first, and not last as here)";
+  make("p", parent, `Computed by, in plain.py${other}:`, { class: "unmasked-label" });
   listing(parent, own);
   if (callers.length) {
     const more = make("details", parent);
@@ -45,7 +46,7 @@ const ROOMS = {
     if (half === "encoder") {
       const count = view.translator.source.words.length;
       make("p", parent, `The sentence is cut into ${words.encoder.length} tokens, each a number in a list of ` +
-        `${count.toLocaleString("en")}. ▁ begins a word; <eos> ends the sentence.`);
+        `${count.toLocaleString("en")}. <eos> ends the sentence.`);
     } else {
       make("p", parent, "What has been written is read next: the translation, shifted by one to the right.");
     }
@@ -54,7 +55,7 @@ const ROOMS = {
       cells: [piece, ids[half][place]],
       chosen: place === row,
       end: half === "encoder" && ((cell) => make("button", cell, hidden(place) ? "show" : "hide", {
-        type: "button", "aria-pressed": String(hidden(place)), "aria-label": `hide ${words.encoder[place]}`,
+        type: "button", "aria-label": `${hidden(place) ? "show" : "hide"} ${words.encoder[place]}`,
         onclick: () => act.hide(view.order[place]),
       })),
     }));
@@ -83,8 +84,8 @@ const ROOMS = {
     const row = view.row(half), from = view.all(half, `${half}.rows`)[row], sum = view.all(half, `${half}.input`)[row];
     const off = view.state.off.has(`${half}Positions`);
     make("p", parent, off ? "Switched off: nothing says where the token stands."
-      : `A wave that says “position ${row}” is added: slow waves on the right, fast ones on the left.`);
-    numbers(parent, { row: from, wave: sum.map((number, i) => number - from[i]), sum });
+      : `Numbers that say “position ${row}” are added${view.model.config.positions === "sinusoidal" ? ", from slow and fast waves" : ""}.`);
+    numbers(parent, { row: from, position: sum.map((number, i) => number - from[i]), sum });
     return `position ${row}`;
   },
 
@@ -124,6 +125,10 @@ const ROOMS = {
     table(parent, [name === "cross" ? "source" : "token", "q · k", divisor > 1 ? `÷ √${query.length}` : "not divided",
       "weight"], lines);
     const score = dot(query, keys[most]) / divisor, power = Math.exp(score);
+    if (!weights[most] || !Number.isFinite(power)) {
+      make("p", parent, "All tokens are hidden, or the scores are too large to be written down.");
+      return "no weights";
+    }
     make("p", parent, `Multiply the ${query.length} numbers of q, the query of “${view.word(half)}”, by those of k, the key ` +
       `of “${words[most]}”, and add up: ${shown(score * divisor)}. ${divisor > 1 ? `Divided by √${query.length}: ` : "As score: "}` +
       `${shown(score)}. The softmax makes weights of the scores: e^${shown(score)} = ${shown(power)}, of ` +
@@ -143,7 +148,8 @@ const ROOMS = {
     numbers(parent, { before, added, after });
     make("p", parent, `Length ${shown(length(before), 1)} → ${shown(length(after), 1)}, turned by ${Math.round(angle)}°.`);
     if (box.half === "decoder") {
-      const now = linear(view.model.generator, view.model.last(after, { norms: view.state.off.has("norms") }));
+      const ready = view.model.config.norm === "pre" ? after : one(box.name.replace(".sum", "_norm"));
+      const now = linear(view.model.generator, view.model.last(ready, { norms: view.state.off.has("norms") }));
       now[0] = -Infinity;
       const chances = softmax(now), top = topTokens(chances, 3);
       const written = top.map((token) => `${plainWord(view.translator.target.words[token])} ${percent(chances[token])}`);
@@ -160,7 +166,7 @@ const ROOMS = {
     }
     const on = units.filter((unit) => unit > 0).length;
     make("p", parent, `Each token alone: ${view.model.config.d_model} numbers become ${units.length} units, ` +
-      `negative ones are cut to zero, and a second matrix makes ${view.model.config.d_model} of them again. ` +
+      `negative ones are cut to zero${view.model.config.activation === "relu" ? "" : ", or nearly"}, and a second matrix makes ${view.model.config.d_model} of them again. ` +
       `Here ${on} of ${units.length} units are on; the strongest:`);
     const top = topTokens(units, 8), most = units[top[0]] || 1;
     table(parent, ["unit", "value"], top.map((unit) =>
@@ -221,8 +227,7 @@ function headControls(parent, { half, name }, view, act) {
       class: silent ? "unmasked-hidden" : null, onclick: () => act.show({ head: head + 1 }),
     });
   }
-  const heard = toggle(line, "head on", !view.state.heads.has(path(view.head)), act.silence);
-  heard.dataset.head = path(view.head);
+  toggle(line, "head on", !view.state.heads.has(path(view.head)), (on) => act.silence(on, path(view.head)));
   toggle(line, `divide by √${view.model.config.d_model / view.model.config.n_heads}`, !view.state.off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
   if (view.state.heads.size) make("span", line, `${view.state.heads.size} ${view.state.heads.size > 1 ? "heads" : "head"} off`);
 }
@@ -230,7 +235,7 @@ function headControls(parent, { half, name }, view, act) {
 function toggle(parent, label, on, onchange) {
   const box = make("label", parent);
   const one = make("input", box, null, { type: "checkbox", role: "switch", checked: on });
-  one.addEventListener("change", () => onchange(one.checked, one.dataset.head));
+  one.addEventListener("change", () => onchange(one.checked));
   box.append(` ${label}`);
   return one;
 }

@@ -54,16 +54,19 @@ const SUBLAYERS = {
 };
 
 // The boxes of a half: { place, half, kind, title, part, layered, … }, and in a layer the names of the
-// rows that its panel shows: `input`, `added` and `name`, what comes out. `norm` is "pre" or "post".
-export function boxesOf(half, norm) {
+// rows that its panel shows: `input`, `added` and `name`, what comes out. `norm` is "pre" or "post", and
+// `final` says whether there is one at the end.
+export function boxesOf(half, norm, final = true) {
   const box = (kind, title, more) => ({ place: `${half}.${kind}`, half, kind, title, ...more });
-  const last = half === "encoder" ? ["memory", "norm → memory"] : ["logits", "norm → logits"];
+  const last = half === "encoder" ? "memory" : "logits";
   return [
     box("tokens", "tokens"),
     box("embeddings", "embeddings", { name: "rows" }),
     box("positions", "+ positions", { name: "input", part: `${half}Positions` }),
     ...SUBLAYERS[half].flatMap((sublayer, number) => layerBoxes(half, norm, sublayer, number, box)),
-    box(last[0], last[1], { place: last[0], part: "norms", name: last[0] === "memory" ? "memory" : "last" }),
+    box(last, final ? `norm → ${last}` : last, {
+      place: last, part: final ? "norms" : null, name: last === "memory" ? last : "last",
+    }),
   ];
 }
 

@@ -59,7 +59,7 @@ export function isBroken(state) {
 }
 
 // Tokens and heads that this model has; words to begin with as tokens.
-export function fitted(state, { model, target }, best = [2, 2]) {
+export function fitted(state, { model, source, target }, first = [1, 1]) {
   const { config } = model;
   const layers = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
   const exists = (head) => {
@@ -70,9 +70,11 @@ export function fitted(state, { model, target }, best = [2, 2]) {
     token < target.words.length && (token > EOS || (token === EOS && place > 0));
   const { begin, ...rest } = state;
   const forced = (begin ? target.encode(begin) : state.forced.filter(known)).slice(0, MOST_TOKENS);
-  const layer = Math.min(state.layer ?? best[0], Math.max(layers.encoder, layers.decoder));
-  const head = Math.min(state.head ?? best[1], config.n_heads);
-  return { ...rest, forced, layer, head, heads: new Set([...state.heads].filter(exists)) };
+  const layer = Math.min(state.layer ?? first[0], Math.max(layers.encoder, layers.decoder));
+  const head = Math.min(state.head ?? first[1], config.n_heads);
+  const last = state.hidden.size && Math.min(source.encode(state.text).length, MOST_TOKENS); // <eos>
+  const hidden = new Set([...state.hidden].filter((place) => place <= last));
+  return { ...rest, forced, hidden, layer, head, heads: new Set([...state.heads].filter(exists)) };
 }
 
 const PLACES = new Set(["encoder", "decoder"].flatMap((half) => boxesOf(half, "pre")).map(({ place }) => place));
@@ -125,7 +127,7 @@ export function fromHash(hash, names) {
   state.off = new Set((query.get("off") || "").split(",").filter((part) => Object.hasOwn(PARTS, part)));
   const heads = (query.get("heads") || "")
     .split(",")
-    .filter((head) => /^(encoder|decoder|cross)\.\d+\.\d+$/.test(head));
+    .filter((head) => /^(encoder|decoder|cross)(\.(0|[1-9]\d*)){2}$/.test(head));
   state.heads = new Set(heads.map((head) => head.replaceAll(".", " ")));
   return state;
 }

@@ -35,7 +35,8 @@ export const TOUR = [
     at: "encoder.feed-forward-add", layer: 1,
     say: (view) => {
       const size = (name) => {
-        const row = view.all("encoder", `encoder.${view.layer("encoder")}.${name}.sum`)[view.row("encoder")];
+        const path = `encoder.${view.layer("encoder")}.${name}${view.model.config.norm === "pre" ? ".sum" : "_norm"}`;
+        const row = view.all("encoder", path)[view.row("encoder")];
         return Math.sqrt(row.reduce((sum, number) => sum + number * number, 0)).toFixed(1);
       };
       return "Nothing is replaced: what was computed is added to the vector of " +
@@ -43,7 +44,7 @@ export const TOUR = [
     },
   },
   {
-    at: "decoder.cross", best: true,
+    at: "decoder.cross", first: true,
     say: (view) => {
       const weights = view.weights({ half: "decoder", name: "cross" })[view.row("decoder")];
       const most = weights.indexOf(Math.max(...weights));

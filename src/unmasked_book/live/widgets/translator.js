@@ -23,53 +23,55 @@ export class Translator {
   constructor(box, page) {
     this.box = box;
     this.page = page;
-    this.turn = 0; // the newest run; older ones give up
+    this.newest = 0; // the number of the newest run; older ones give up
     this.showRest = onceAFrame(() => this.showFigure());
   }
 
   // Resolves when the first translation is on the page.
   async start() {
     const linked = this.page.linked ? fromHash(location.hash, this.page.names) : null;
-    if (this.page.linked) window.addEventListener("hashchange", () => this.follow());
     await this.open(linked || newState(this.page.model));
+    if (this.page.linked) window.addEventListener("hashchange", () => this.follow());
   }
 
   // A link to a state was followed, or the reader went back to one.
   follow() {
     clearTimeout(this.writing);
     const state = fromHash(location.hash, this.page.names);
-    const same = state && this.state && !state.begin && toHash(state) === toHash(this.state);
-    if (state && !same) this.open(state).then(() => this.text.focus({ preventScroll: true }));
+    const same = state && this.state && !state.begin && toHash(state) === this.hash();
+    if (state && !same) this.open(state).then((done) => done && this.text.focus({ preventScroll: true }));
   }
 
-  // The newest call wins. If its model cannot be loaded, what was there before stays.
+  // The newest call wins, and gives true. If its model cannot be loaded, what was there before stays.
   async open(state) {
     const mine = (this.opening = {});
     clearTimeout(this.writing);
     if (this.translator) this.tell("Loading the model …");
-    let failed = "";
+    let failed = "", tour = 0;
     try {
       const translator = await openModel(state.model, this.page.at);
-      if (mine !== this.opening) return;
+      if (mine !== this.opening) return false;
       this.translator = translator;
-      this.state = fitted(state, translator, this.page.best[state.model]);
+      this.state = fitted(state, translator, this.page.first[state.model]);
       this.view = this.wholeOf = this.before = null;
       this.typed = false;
+      [tour, this.state.tour] = [this.state.tour, 0];
     } catch (error) {
       if (!this.translator) throw error;
       failed = `The other model could not be loaded: ${error.message}. Try again.`;
     }
-    if (mine !== this.opening) return;
+    if (mine !== this.opening) return false;
     this.build();
     await this.run();
-    if (mine !== this.opening) return;
+    if (mine !== this.opening) return false;
     if (failed) this.tell(failed);
-    else if (this.state.tour) this.tourTo(Math.min(this.state.tour, TOUR.length));
+    else if (tour) this.tourTo(Math.min(tour, TOUR.length));
+    return true;
   }
 
   // Another direction; the keyboard stays on the choice.
   async turnTo(name) {
-    await this.open(newState(name));
+    if (!(await this.open(newState(name)))) return;
     this.box.querySelector("input[type=radio]:checked")?.focus();
     this.writeHash();
   }
@@ -116,7 +118,7 @@ export class Translator {
     this.layers = choice(figure, "Show layer", names, String(state.layer), (layer) => this.look({ layer: Number(layer) }));
     make("p", figure, `In a strip a row is a token, a speck one of its ${this.model.config.d_model} numbers: blue above zero, ` +
       "orange below. In attention dark is much. A switch acts in every layer.", { class: "unmasked-faint" });
-    this.figure = new Figure(figure, this.model.config.norm, {
+    this.figure = new Figure(figure, this.model, {
       select: (at) => this.look({ at }),
       turn: (part, on) => this.turnPart(part, on),
     });
@@ -193,15 +195,18 @@ export class Translator {
 
   // Something else to look at: the model does not run.
   look(what) {
-    this.leaveTour(what);
-    Object.assign(this.state, what);
+    const redraw = this.before || Object.keys(what).some((name) => name !== "at");
+    const { at, layer, head, token, step } = this.state;
+    this.leaveTour();
+    if (Object.keys(what).length) Object.assign(this.state, { at, layer, head, token, step }, what); // not back to before
     this.writeHash();
     if (!this.view) return;
-    if (Object.keys(what).some((name) => name !== "at")) this.figure.draw(this.view);
+    if (redraw) this.figure.draw(this.view);
     this.showInside(true);
   }
 
   turnPart(part, on) {
+    this.leaveTour();
     const off = new Set(this.state.off);
     if (on) off.delete(part);
     else off.add(part);
@@ -209,6 +214,7 @@ export class Translator {
   }
 
   silence(on, name) {
+    this.leaveTour();
     const heads = new Set(this.state.heads);
     if (on) heads.delete(name);
     else heads.add(name);
@@ -216,6 +222,7 @@ export class Translator {
   }
 
   go(by) {
+    if (!this.view) return;
     const step = this.view.row("decoder") + by;
     if (step >= 0 && step < this.view.tokens.length) this.look({ step, at: placeIn("decoder", this.state.at) });
   }
@@ -234,7 +241,7 @@ export class Translator {
   reset() {
     this.view = this.before = null;
     this.typed = false;
-    this.state = fitted(newState(this.state.model), this.translator, this.page.best[this.state.model]);
+    this.state = fitted(newState(this.state.model), this.translator, this.page.first[this.state.model]);
     this.build();
     this.run();
     this.writeHash();
@@ -273,23 +280,27 @@ export class Translator {
     this.typed = false;
     this.how.open = true; // where the forced beginning can be seen, and changed
     const forced = [...this.view.tokens.slice(0, position), token];
-    this.begin.value = this.translator.target.decode(forced);
     this.change({ forced });
   }
 
   writeHash() {
     if (!this.page.linked) return;
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => history.replaceState(null, "", toHash(this.state)), 400);
+    this.writing = setTimeout(() => history.replaceState(null, "", this.hash()), 400);
+  }
+
+  // What the reader has set, also on the tour.
+  hash() {
+    return toHash({ ...(this.before ?? this.state), tour: this.state.tour });
   }
 
   async copyLink() {
-    const address = location.href.split("#")[0] + toHash(this.state);
+    const address = location.href.split("#")[0] + this.hash();
     try {
       await navigator.clipboard.writeText(address);
       this.tell("The link is copied.");
     } catch {
-      location.hash = toHash(this.state);
+      location.hash = this.hash();
       this.tell("The link is in the address bar.");
     }
   }
@@ -299,14 +310,15 @@ export class Translator {
   // Its steps change the state; leaving it brings back what the reader had set.
   async tourTo(number) {
     this.before = this.before || { ...this.state, tour: 0 };
-    const { at, layer, head, step, best, off, pick } = TOUR[number - 1];
-    const [bestLayer, bestHead] = this.page.best[this.state.model] || [2, 2];
-    const was = this.state.off.size, before = this.before;
-    Object.assign(this.state, before, { tour: number, at, off: new Set(off ? [off] : []), heads: new Set() });
-    Object.assign(this.state, best ? { layer: bestLayer, head: bestHead } : {});
-    for (const [name, value] of Object.entries({ layer, head, step })) if (value) this.state[name] = value;
-    if (was || off || !this.view || before.heads.size) await this.run();
-    if (this.before !== before || !this.view?.tokens.length) return;
+    const { at, layer, step, first, off, pick } = TOUR[number - 1], { before } = this;
+    const [firstLayer, firstHead] = this.page.first[this.state.model] || [1, 1];
+    Object.assign(this.state, before, { at, off: new Set(off ? [off] : []), heads: new Set() });
+    if (first) Object.assign(this.state, { layer: firstLayer, head: firstHead });
+    for (const [name, value] of Object.entries({ layer, step })) if (value) this.state[name] = value;
+    if (this.view?.asked !== asked(this.state)) await this.run();
+    if (this.before !== before || this.view?.asked !== asked(this.state)) return;
+    if (!this.view.tokens.length) return this.leaveTour();
+    this.state.tour = number;
     if (pick) Object.assign(this.state, pick(this.view));
     this.writeHash();
     this.figure.draw(this.view);
@@ -316,12 +328,11 @@ export class Translator {
     this.say(this.tourBox.querySelector("span").textContent);
   }
 
-  leaveTour(kept = {}) {
+  leaveTour() {
     if (!this.before) return;
-    const { before } = this, again = this.state.off.size > 0 || before.off.size > 0 || before.heads.size > 0;
+    Object.assign(this.state, this.before);
     this.before = null;
-    Object.assign(this.state, before, kept);
-    if (again) this.run();
+    if (this.view?.asked !== asked(this.state)) this.run();
     this.showTour();
   }
 
@@ -346,23 +357,22 @@ export class Translator {
   // --- Translating --------------------------------------------------------------------------------
 
   async run() {
-    const mine = (this.turn += 1);
-    const givenUp = () => mine !== this.turn;
+    const mine = (this.newest += 1), mineAsked = asked(this.state);
+    const givenUp = () => mine !== this.newest;
     try {
       const broken = isBroken(this.state);
       const answer = await runInSlices(this.translation(switchesOf(this.state)), givenUp, (tokens) => {
         if (broken && typeof tokens[0] === "number") this.showAnswers(`${this.translator.target.decode(tokens)} …`);
       });
       if (!answer || givenUp()) return;
-      const asked = wholeAsked(this.state);
-      if (!broken) this.wholeOf = { asked, tokens: answer.tokens };
-      if (this.wholeOf?.asked !== asked) {
-        const whole = this.translation({ hidden: new Set() });
-        const found = await runInSlices(whole, givenUp, () => {});
+      const whole = wholeAsked(this.state);
+      if (!broken) this.wholeOf = { asked: whole, tokens: answer.tokens };
+      if (this.wholeOf?.asked !== whole) {
+        const found = await runInSlices(this.translation({ hidden: new Set() }), givenUp, () => {});
         if (!found || givenUp()) return;
-        this.wholeOf = { asked, tokens: found.tokens };
+        this.wholeOf = { asked: whole, tokens: found.tokens };
       }
-      this.view = new View(this.translator, this.state, answer);
+      this.view = new View(this.translator, this.state, { ...answer, asked: mineAsked });
       this.show();
     } catch (error) {
       this.tell(error.message);
@@ -444,10 +454,10 @@ export class Translator {
     gone.push(...hidden.map((token) => `“${plainWord(this.translator.source.words[token])}”`));
     const title = `Without ${gone.join(", ")}`;
     const all = off.size + heads.size ? "The whole model" : "With all tokens";
-    put(all, whole ?? this.answers.dataset.whole ?? "");
+    const known = this.wholeOf?.asked === wholeAsked(this.state) ? this.translator.target.decode(this.wholeOf.tokens) : "";
+    put(all, whole ?? known);
     put(title, text);
     if (whole === undefined) return;
-    this.answers.dataset.whole = whole;
     this.sayAgain(`${title}: “${text}” ${all}: “${whole}”`);
   }
 
@@ -474,20 +484,21 @@ export class Translator {
       this.heading.textContent = "Nothing to see yet: type a sentence.";
       return;
     }
-    const half = at === "memory" ? "encoder" : box.half;
+    const { half } = box;
     const where = box.layered ? `, layer ${view.layer(half) + 1}` : "";
     const title = /^(memory|logits|.*cross)$/.test(at) ? box.title : `${half}: ${box.title}`;
     const token = half === "encoder" ? `“${view.word(half)}”` : `writing “${view.written}”`;
     this.heading.textContent = `${title[0].toUpperCase()}${title.slice(1)}${where}, ${token}`;
+    const current = () => view.asked === asked(this.state); // and not the panel of the text before
     for (const part of state.off) make("p", this.content, `Without ${PARTS[part][0]}: ${this.worthOf(part)}`);
     const said = showInside(this.content, box, view, {
       show: (what) => this.look(what),
       turn: (part, on) => this.turnPart(part, on),
       silence: (on, name) => this.silence(on, name),
-      hide: (position) => this.hide(position),
-      shuffle: () => this.shuffle(),
-      inOrder: () => this.change({ order: null }),
-      insteadOf: (position, token) => this.insteadOf(position, token),
+      hide: (position) => current() && this.hide(position),
+      shuffle: () => current() && this.shuffle(),
+      inOrder: () => current() && this.change({ order: null }),
+      insteadOf: (position, token) => current() && this.insteadOf(position, token),
     });
     folds().forEach((fold, number) => (fold.open = were[number]?.open ?? fold.open));
     if (!same) this.panel.scrollTop = 0;
@@ -499,8 +510,8 @@ export class Translator {
   worthOf(part) {
     const worth = this.page.worth?.[this.state.model];
     if (!worth) return PARTS[part][1];
-    return `${PARTS[part][1]} On eighty captions BLEU, which compares with human translations, goes from ${worth.whole} ` +
-      `to ${worth[part]}.`;
+    return `${PARTS[part][1]} With only this off BLEU, which compares eighty captions with human translations, goes ` +
+      `from ${worth.whole} to ${worth[part]}.`;
   }
 
   showTokens() {
@@ -545,6 +556,11 @@ function languagesOf(name) {
   return codes.every((code) => LANGUAGES[code]) ? codes.map((code) => LANGUAGES[code]) : [name];
 }
 
+// What an answer depends on.
+function asked(state) {
+  return wholeAsked(state) + JSON.stringify([state.off, state.heads, state.hidden].map((set) => [...set].sort()));
+}
+
 // What the whole model's answer depends on.
 function wholeAsked({ model, text, order, search, temperature, seed, forced }) {
   return JSON.stringify([model, text, order, search, temperature, seed, forced]);
@@ -556,13 +572,14 @@ function fillChips(box, named, chips) {
   const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
   box.replaceChildren();
   make("span", box, named);
+  const cut = chips.some(({ token }) => token.startsWith("▁")); // subwords, and not whole words
   const stop = Math.max(0, focused < 0 ? chips.findIndex(({ current }) => current) : Math.min(focused, chips.length - 1));
   chips.forEach(({ token, label, current, hidden, act }, place) => {
     const chip = make("button", box, plainWord(token), {
       type: "button", "aria-label": hidden ? `${label}, hidden` : label, "aria-current": current ? "true" : null,
       tabindex: place === stop ? 0 : -1, class: hidden ? "unmasked-hidden" : "", onclick: act,
     });
-    chip.classList.toggle("unmasked-goes-on", !token.startsWith("▁") && !token.startsWith("<"));
+    chip.classList.toggle("unmasked-goes-on", cut && !token.startsWith("▁") && !token.startsWith("<"));
   });
   box.onkeydown = (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], all = [...box.querySelectorAll("button")];
@@ -577,9 +594,10 @@ function fillChips(box, named, chips) {
 
 // What has the focus in a part that is about to be made anew, and the same once it is there.
 function placeOfFocus(part) {
-  return [...part.querySelectorAll("button, input, summary, [tabindex]")].indexOf(document.activeElement);
+  return [...part.querySelectorAll("button, input, summary, a, [tabindex]")].indexOf(document.activeElement);
 }
 
 function focusAgain(part, place) {
-  if (place >= 0) part.querySelectorAll("button, input, summary, [tabindex]")[place]?.focus();
+  const all = part.querySelectorAll("button, input, summary, a, [tabindex]");
+  if (place >= 0) all[Math.min(place, all.length - 1)]?.focus();
 }

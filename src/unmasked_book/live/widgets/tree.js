@@ -4,7 +4,7 @@ import { make, printed } from "./dom.js";
 const ROW = 46, BOX = 25, GAP = 18, TOP = 4, NARROWEST = 40;
 const SMALLEST = 0.75; // before it scrolls, a wide tree shrinks, but its letters stay readable
 
-// nodes: { id, parent, token, time, total, score, state, wins }, one for each beginning.
+// nodes: { id, parent, token, time, total, score, became, wins }, one for each beginning.
 //   parent: an id; null at the root            time: how many tokens so far, which is the column
 //   total: its log-probability                 score: of a finished sentence, else null
 //   became: "kept", "dropped" or "finished"    wins: whether it is on the winner's path
