@@ -114,7 +114,7 @@ const ROOMS = {
     const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
     const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `For “${view.word(half)}”`;
     const most = weights.indexOf(Math.max(...weights));
-    make("p", parent, `${asked}, what is read of each token?`);
+    make("p", parent, `${asked}, how much is taken from each token?`);
     const seen = (key) => half === "decoder" && name === "self" ? true : !view.memory.visible || view.memory.visible[key];
     const lines = keys.map((key, place) => {
       const score = dot(query, key);
