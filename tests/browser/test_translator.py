@@ -148,6 +148,8 @@ def test_every_box_opens_on_numbers_and_its_lines_without_running_the_model(box:
         " for (const name of ['step', 'encode']) { const own = model[name].bind(model);"
         " model[name] = (...given) => { window.ran += 1; return own(...given); }; } }"
     )
+    names = box.locator("[data-place]").evaluate_all("all => all.map(one => one.dataset.place)")
+    assert sorted(names) == sorted(lines_of_places())
     for name, (lines, callers) in lines_of_places().items():
         place(box, name).click()
         expect(place(box, name)).to_have_attribute("aria-current", "true")

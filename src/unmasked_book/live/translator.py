@@ -77,7 +77,7 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
     """
     data = page(model, sorted(shipped_models()), at=at, linked=True)
     sent = len(model_file(model)) + len(gzip.compress(script().encode()))  # as servers send scripts
-    drawing = figure("architecture-pre")._repr_html_()
+    drawing = figure("architecture-pre")._repr_html_() if drawn else ""
     values = {
         "FIGURE": f'<div class="unmasked-static">{drawing}</div>' if drawn else "",
         "WORDS": WORDS[model],

@@ -2,6 +2,14 @@
 
 import { penalty } from "./formulas.js";
 
+// A generator yields between its steps; this runs it to its end.
+export function finish(generator) {
+  for (;;) {
+    const { done, value } = generator.next();
+    if (done) return value;
+  }
+}
+
 // Beam search: of the 2 · width best continuations, those that end count among the first
 // `width`, and `width` others are kept; it stops when nothing kept can beat the best that has ended.
 // `next(nodes)` gives for each node its continuations { token, value, ends }, likeliest first.

@@ -2,6 +2,7 @@
 
 import { openFiles } from "./files.js";
 import { fromBase64, openPacked, unpack } from "./open.js";
-import { beam, finish, greedy, sample } from "./search.js";
+import { finish } from "./beam.js";
+import { beam, greedy, sample } from "./search.js";
 
 globalThis.unmasked = { fromBase64, openFiles, openPacked, unpack, finish, beam, greedy, sample };

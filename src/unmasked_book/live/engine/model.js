@@ -82,8 +82,9 @@ export class Transformer {
     });
     keep("rows", x);
     if (withoutPositions) return keep("input", x);
-    const waves = positions.map((position) => this.place(table.positions, position));
-    return keep("input", x.map((number, i) => number + waves[Math.floor(i / width)][i % width]));
+    const places = new Float32Array(x.length);
+    positions.forEach((position, row) => places.set(this.place(table.positions, position), row * width));
+    return keep("input", add(x, places));
   }
 
   place(learned, position) {

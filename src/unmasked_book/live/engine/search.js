@@ -1,7 +1,6 @@
 // Finding a translation: the likeliest token each time, several beginnings side by side, or by chance.
 //
-// Searches are generators: they yield after every step, so that a page can do other things between;
-// `finish` runs one to its end.
+// Searches are generators: they yield after every step, so that a page can do other things between.
 // Each takes a `prefix`, tokens that the translation must begin with.
 
 import { BOS, EOS, PADDING } from "./tokenizer.js";
@@ -9,13 +8,6 @@ import { logSumExp, softmax } from "./formulas.js";
 import { walk } from "./beam.js";
 
 const EXTRA_LENGTH = 50;
-
-export function finish(generator) {
-  for (;;) {
-    const { done, value } = generator.next();
-    if (done) return value;
-  }
-}
 
 export function limitOf(model, source) {
   const { positions, max_len } = model.config;

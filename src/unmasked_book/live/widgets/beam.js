@@ -1,6 +1,6 @@
 // Beam search, step by step, on continuations that a model has given before.
 import { penalty } from "../engine/formulas.js";
-import { walk } from "../engine/beam.js";
+import { finish, walk } from "../engine/beam.js";
 import { announcer, choice, defineElement, dress, make, printed } from "./dom.js";
 import { drawTree } from "./tree.js";
 
@@ -99,10 +99,7 @@ function beamSearch({ tree, tokens, limit }, width, alpha) {
   };
   const next = (nodes) => nodes.map((node) => node.next.map((found) => continued(node, found)));
   const root = { token: "<bos>", text: "", next: tree };
-  const steps = walk(root, next, { width, alpha, most: limit });
-  let found = steps.next();
-  while (!found.done) found = steps.next();
-  const { nodes, best } = found.value;
+  const { nodes, best } = finish(walk(root, next, { width, alpha, most: limit }));
   for (let node = nodes[best]; node; node = nodes[node.parent]) node.wins = true; // up to the root
   return { nodes, steps: nodes.at(-1).time };
 }

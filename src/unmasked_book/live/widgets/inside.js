@@ -2,7 +2,7 @@
 
 import { softmax } from "../engine/formulas.js";
 import { linear } from "../engine/numbers.js";
-import { topTokens } from "../engine/search.js";
+import { likeliest, topTokens } from "../engine/search.js";
 import { make, printed } from "./dom.js";
 import { PARTS } from "./places.js";
 import { plainWord } from "./view.js";
@@ -75,8 +75,8 @@ const ROOMS = {
     const raw = kept.subarray(id * width, (id + 1) * width), by = Math.sqrt(width).toFixed(1);
     make("p", parent, `Token ${id} picks row ${id} of a table, ${width} numbers that training has set` +
       (model.config.scale_embeddings ? `, times √${width} ≈ ${by}.` : "."));
-    numbers(parent, { [`row ${id}`]: raw, [model.config.scale_embeddings ? `× ${by}` : "as it is"]:
-      view.all(half, `${half}.rows`)[row] });
+    const scaled = [model.config.scale_embeddings ? `× ${by}` : "as it is", view.all(half, `${half}.rows`)[row]];
+    numbers(parent, [[`row ${id}`, raw], scaled]);
     return `${words[half][row]}, row ${id}`;
   },
 
@@ -85,7 +85,7 @@ const ROOMS = {
     const off = view.state.off.has(`${half}Positions`);
     make("p", parent, off ? "Switched off: nothing says where the token stands."
       : `Numbers that say “position ${row}” are added${view.model.config.positions === "sinusoidal" ? ", from slow and fast waves" : ""}.`);
-    numbers(parent, { row: from, position: sum.map((number, i) => number - from[i]), sum });
+    numbers(parent, [["row", from], ["position", sum.map((number, i) => number - from[i])], ["sum", sum]]);
     return `position ${row}`;
   },
 
@@ -99,7 +99,7 @@ const ROOMS = {
         "They get mean 0 and deviation 1; then each is multiplied by a learned number γ, and a learned β is added " +
         `(now ${shown(n)} and ${shown(e)}).`);
     }
-    numbers(parent, { before, after });
+    numbers(parent, [["before", before], ["after", after]]);
     return `from length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
   },
 
@@ -113,7 +113,7 @@ const ROOMS = {
     const { query, keys } = view.parts(box), words = view.keysOf(box);
     const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
     const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `For “${view.word(half)}”`;
-    const most = weights.indexOf(Math.max(...weights));
+    const most = likeliest(weights);
     make("p", parent, `${asked}, how much is taken from each token?`);
     const seen = (key) => half === "decoder" && name === "self" ? true : !view.memory.visible || view.memory.visible[key];
     const lines = keys.map((key, place) => {
@@ -145,7 +145,7 @@ const ROOMS = {
     const angle = (180 / Math.PI) * Math.acos(Math.min(1, dot(before, after) / (length(before) * length(after) || 1)));
     make("p", parent, off ? "Switched off: what was there is lost, and only the result goes on."
       : "Nothing is replaced: the result is added to what was there, so nothing that was known is lost.");
-    numbers(parent, { before, added, after });
+    numbers(parent, [["before", before], ["added", added], ["after", after]]);
     make("p", parent, `Length ${shown(length(before), 1)} → ${shown(length(after), 1)}, turned by ${Math.round(angle)}°.`);
     if (box.half === "decoder") {
       const ready = view.model.config.norm === "pre" ? after : one(box.name.replace(".sum", "_norm"));
@@ -207,11 +207,14 @@ const ROOMS = {
 // All that the weights of a query and what comes out are made of.
 function drawParts(parent, box, view) {
   const { query, keys, values } = view.parts(box), words = view.keysOf(box), weights = view.weights(box)[view.row(box.half)];
-  const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
   const more = make("details", parent), label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
   make("summary", more, `All ${query.length} numbers of q, k and v`);
-  const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
-  more.addEventListener("toggle", () => numbers(more, rows, query.length, 3), { once: true });
+  const fill = () => {
+    const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
+    const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
+    numbers(more, rows, query.length, 3);
+  };
+  more.addEventListener("toggle", fill, { once: true });
 }
 
 // Which head is shown, and whether it counts; and the division.
@@ -281,12 +284,11 @@ function table(parent, titles, lines) {
     if (end) end(make("td", line));
   }
   if (lines.length > MOST_ROWS) make("p", parent, `The first ${MOST_ROWS} of ${lines.length} rows.`);
-  return grid;
 }
 
-// Named vectors, a row each with their first numbers.
+// Vectors as [name, numbers], a row each with their first numbers.
 function numbers(parent, vectors, count = FIRST, digits = 2) {
-  const lines = (Array.isArray(vectors) ? vectors : Object.entries(vectors)).map(([name, row]) => ({
+  const lines = vectors.map(([name, row]) => ({
     cells: [name, ...head(row, count, digits), ...(count < row.length ? ["…"] : [])],
   }));
   table(parent, ["", ...Array.from({ length: count }, (_, i) => i)], lines);
@@ -306,7 +308,7 @@ function dot(a, b) {
   return a.reduce((sum, number, i) => sum + number * b[i], 0);
 }
 
-function length(row) {
+export function length(row) {
   return Math.sqrt(dot(row, row));
 }
 

@@ -12,8 +12,8 @@ globalThis.unmaskedLive = async (box, page) => {
   const inner = make("div", null, null, { class: "unmasked-translator" });
   box.style.setProperty("--unmasked-ground", groundOf(box));
   try {
-    inner.translator = new Translator(inner, page);
-    await inner.translator.start();
+    box.translator = new Translator(inner, page);
+    await box.translator.start();
   } catch (error) {
     waiting.textContent = `The model could not be loaded: ${error.message}. Try again.`;
     const button = box.querySelector("button");
@@ -22,7 +22,6 @@ globalThis.unmaskedLive = async (box, page) => {
     return;
   }
   box.replaceChildren(...box.querySelectorAll(".unmasked-static"), inner);
-  box.translator = inner.translator;
   box.dataset.ready = "yes";
   for (const one of [box, document.body]) one.classList.add("unmasked-open");
   if (!page.linked) return;

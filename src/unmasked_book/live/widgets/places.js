@@ -40,16 +40,16 @@ export const PARTS = {
   ],
 };
 
-// [place, title, the sublayer's part, the name of its residual and of its output in a trace]
+// [place, title, the sublayer's part, the name of its residual in a trace]
 const SUBLAYERS = {
   encoder: [
-    ["self", "self-attention", "encoderSelf", "attention", "self.output"],
-    ["feed-forward", "feed-forward", "feedForward", "feed_forward", "feed_forward.contract"],
+    ["self", "self-attention", "encoderSelf", "attention"],
+    ["feed-forward", "feed-forward", "feedForward", "feed_forward"],
   ],
   decoder: [
-    ["self", "self-attention", "decoderSelf", "self", "self.output"],
-    ["cross", "cross-attention", "cross", "cross", "cross.output"],
-    ["feed-forward", "feed-forward", "feedForward", "feed_forward", "feed_forward.contract"],
+    ["self", "self-attention", "decoderSelf", "self"],
+    ["cross", "cross-attention", "cross", "cross"],
+    ["feed-forward", "feed-forward", "feedForward", "feed_forward"],
   ],
 };
 
@@ -70,7 +70,7 @@ export function boxesOf(half, norm, final = true) {
   ];
 }
 
-function layerBoxes(half, norm, [place, title, part, name, output], number, box) {
+function layerBoxes(half, norm, [place, title, part, name], number, box) {
   const before = number ? SUBLAYERS[half][number - 1][3] : SUBLAYERS[half].at(-1)[3];
   const from = `${before}${norm === "pre" ? ".sum" : "_norm"}`; // what the layer or the sublayer before gives
   const given = { layered: true, input: from, earlier: number === 0 }; // earlier: it was the layer before
@@ -78,7 +78,8 @@ function layerBoxes(half, norm, [place, title, part, name, output], number, box)
   const normed = box("norm", "norm", { ...given, name: `${name}_norm`, part: "norms", place: `${prefix}norm` });
   if (norm === "post") Object.assign(normed, { input: `${name}.sum`, earlier: false });
   const kind = place === "feed-forward" ? place : "attention";
-  const sub = box(kind, title, { layered: true, name: place, part, output, place: `${half}.${place}` });
+  const sub = box(kind, title, { layered: true, name: place, part, place: `${half}.${place}` });
+  const output = kind === "attention" ? `${place}.output` : "feed_forward.contract";
   const added = { ...given, added: output, name: `${name}.sum`, part: "residuals", place: `${prefix}add` };
   const add = box("add", "add (residual)", added);
   return norm === "pre" ? [normed, sub, add] : [sub, add, normed];

@@ -4,7 +4,7 @@ const SLICE = 10;
 
 // The result of a generator; or nothing, once `given up()` says that nobody waits for it any more.
 // `meanwhile` gets what it has yielded last, once a slice.
-export async function runInSlices(generator, givenUp, meanwhile) {
+export async function runInSlices(generator, givenUp, meanwhile = () => {}) {
   for (;;) {
     const end = performance.now() + SLICE;
     let last;

@@ -1,6 +1,7 @@
 // A tour of eight steps: each a state of the figure, and a sentence whose numbers are the reader's own.
 
-import { chancesOf, percent } from "./inside.js";
+import { likeliest, topTokens } from "../engine/search.js";
+import { chancesOf, length, percent } from "./inside.js";
 import { plainWord } from "./view.js";
 
 export const TOUR = [
@@ -18,7 +19,7 @@ export const TOUR = [
     at: "encoder.self", layer: 1, pick: strongest,
     say: (view) => {
       const weights = view.weights({ half: "encoder", name: "self" })[view.row("encoder")];
-      const most = weights.indexOf(Math.max(...weights));
+      const most = likeliest(weights);
       return `Layer 1, head ${view.head + 1}. Tokens read each other: “${view.word("encoder")}” takes ${percent(weights[most])} from ` +
         `“${view.words.encoder[most]}”. The table says how that weight arises.`;
     },
@@ -36,8 +37,7 @@ export const TOUR = [
     say: (view) => {
       const size = (name) => {
         const path = `encoder.${view.layer("encoder")}.${name}${view.model.config.norm === "pre" ? ".sum" : "_norm"}`;
-        const row = view.all("encoder", path)[view.row("encoder")];
-        return Math.sqrt(row.reduce((sum, number) => sum + number * number, 0)).toFixed(1);
+        return length(view.all("encoder", path)[view.row("encoder")]).toFixed(1);
       };
       return "Nothing is replaced: what was computed is added to the vector of " +
         `“${view.word("encoder")}”, whose length goes from ${size("attention")} to ${size("feed_forward")}. Then the next layer.`;
@@ -47,7 +47,7 @@ export const TOUR = [
     at: "decoder.cross", first: true,
     say: (view) => {
       const weights = view.weights({ half: "decoder", name: "cross" })[view.row("decoder")];
-      const most = weights.indexOf(Math.max(...weights));
+      const most = likeliest(weights);
       return `Now the decoder. To write “${view.written}”, it reads the source: ${percent(weights[most])} of ` +
         `“${view.words.encoder[most]}”.`;
     },
@@ -56,7 +56,7 @@ export const TOUR = [
     at: "logits", step: 3,
     say: (view) => {
       const step = view.steps[view.row("decoder")], chances = chancesOf(step);
-      const [first, second] = [...chances.keys()].sort((a, b) => chances[b] - chances[a]);
+      const [first, second] = topTokens(step.logits, 2);
       const one = (token) => `“${plainWord(view.translator.target.words[token])}” ${percent(chances[token])}`;
       return `${chances.length.toLocaleString("en")} scores become chances: ${one(first)}, ${one(second)}. ` +
         "The highest is written, and read next.";

@@ -18,7 +18,7 @@ import { View, plainWord } from "./view.js";
 const LANGUAGES = { de: "German", en: "English" };
 const BEAM = 5;
 
-// `page` says where things are: { model, names, megabytes, best, worth, at, linked }.
+// `page` says where things are: { model, names, megabytes, first, worth, at, linked }.
 export class Translator {
   constructor(box, page) {
     this.box = box;
@@ -120,7 +120,7 @@ export class Translator {
       "orange below. In attention dark is much. A switch acts in every layer.", { class: "unmasked-faint" });
     this.figure = new Figure(figure, this.model, {
       select: (at) => this.look({ at }),
-      turn: (part, on) => this.turnPart(part, on),
+      turn: (part, on) => this.put("off", part, !on),
     });
     this.panel = make("details", inside, undefined, { class: "unmasked-panel", "data-panel": "", open: true });
     this.heading = make("summary", this.panel);
@@ -205,20 +205,13 @@ export class Translator {
     this.showInside(true);
   }
 
-  turnPart(part, on) {
+  // Puts something into one of the state's sets (off, heads, hidden), or takes it out.
+  put(set, value, inside) {
     this.leaveTour();
-    const off = new Set(this.state.off);
-    if (on) off.delete(part);
-    else off.add(part);
-    this.change({ off });
-  }
-
-  silence(on, name) {
-    this.leaveTour();
-    const heads = new Set(this.state.heads);
-    if (on) heads.delete(name);
-    else heads.add(name);
-    this.change({ heads });
+    const values = new Set(this.state[set]);
+    if (inside) values.add(value);
+    else values.delete(value);
+    this.change({ [set]: values });
   }
 
   go(by) {
@@ -259,12 +252,6 @@ export class Translator {
       }
     }
     this.change({ order });
-  }
-
-  hide(position) {
-    const hidden = new Set(this.state.hidden);
-    if (!hidden.delete(position)) hidden.add(position);
-    this.change({ hidden });
   }
 
   force(words) {
@@ -321,9 +308,7 @@ export class Translator {
     this.state.tour = number;
     if (pick) Object.assign(this.state, pick(this.view));
     this.writeHash();
-    this.figure.draw(this.view);
-    this.showInside(false);
-    this.showTour();
+    this.showFigure();
     this.figure.boxes.find(({ place }) => place === at).button.scrollIntoView({ block: "nearest" });
     this.say(this.tourBox.querySelector("span").textContent);
   }
@@ -368,7 +353,7 @@ export class Translator {
       const whole = wholeAsked(this.state);
       if (!broken) this.wholeOf = { asked: whole, tokens: answer.tokens };
       if (this.wholeOf?.asked !== whole) {
-        const found = await runInSlices(this.translation({ hidden: new Set() }), givenUp, () => {});
+        const found = await runInSlices(this.translation({ hidden: new Set() }), givenUp);
         if (!found || givenUp()) return;
         this.wholeOf = { asked: whole, tokens: found.tokens };
       }
@@ -493,9 +478,9 @@ export class Translator {
     for (const part of state.off) make("p", this.content, `Without ${PARTS[part][0]}: ${this.worthOf(part)}`);
     const said = showInside(this.content, box, view, {
       show: (what) => this.look(what),
-      turn: (part, on) => this.turnPart(part, on),
-      silence: (on, name) => this.silence(on, name),
-      hide: (position) => current() && this.hide(position),
+      turn: (part, on) => this.put("off", part, !on),
+      silence: (on, name) => this.put("heads", name, !on),
+      hide: (position) => current() && this.put("hidden", position, !this.state.hidden.has(position)),
       shuffle: () => current() && this.shuffle(),
       inOrder: () => current() && this.change({ order: null }),
       insteadOf: (position, token) => current() && this.insteadOf(position, token),
