@@ -310,6 +310,14 @@ def test_a_link_opens_a_state_and_the_state_makes_a_link(visit: Visit):
     assert box.get_by_role("textbox").first.input_value() == CAT
 
 
+def test_on_a_phone_the_first_tap_after_typing_reaches_what_it_hits(visit: Visit):
+    visit.page.set_viewport_size({"width": 390, "height": 1800})  # the panel moves when typing ends
+    box = load(visit.open("book/live"))
+    expect(box.get_by_role("textbox").first).to_be_focused()
+    press(box, "Take the tour")
+    expect(box.get_by_role("group", name="tour")).to_contain_text("1 of 8.")
+
+
 def test_it_works_by_keyboard_alone_and_says_what_changes_once_typing_rests(visit: Visit):
     page = visit.open("book/live")
     page.get_by_role("button", name="Load the model").focus()

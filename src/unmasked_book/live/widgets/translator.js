@@ -89,7 +89,8 @@ export class Translator {
     this.text = make("textarea", make("label", box, said, { class: "unmasked-wide" }), state.text, {
       rows: 2, maxlength: MOST_LETTERS, lang: to && source, spellcheck: "false",
       oninput: () => this.newText(this.text.value),
-      onfocus: () => box.classList.add("unmasked-typing"), onblur: () => box.classList.remove("unmasked-typing"),
+      onfocus: () => box.classList.add("unmasked-typing"),
+      onblur: () => setTimeout(() => box.classList.remove("unmasked-typing"), 300), // a tap first reaches what it hit
     });
     const examples = this.group(box, "examples", "unmasked-row unmasked-examples");
     for (const example of examplesOf(state.model)) {
