@@ -106,7 +106,7 @@ def test_each_exercise_waits_and_has_a_folded_solution_that_is_right(name):
     exercises = [cell for cell in cells if cell.startswith("exercise-")]
     assert exercises
     for cell in exercises:
-        which = cell.removeprefix("exercise-").replace("plus", "+")
+        which = cell.removeprefix("exercise-").replace("plus", "+").replace("-", " ")
         assert f"{which}: your turn.\n" in str(cells[cell].outputs[-1]["text"])
         solution = cells[cell.replace("exercise", "solution")]
         assert any(f"{which}: right.\n" in output["text"] for output in solution.outputs)

@@ -1,6 +1,6 @@
 """Checks for the book's exercises: `check_answer("masks 1", yours)` says whether it is right."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -44,11 +44,12 @@ CHAPTERS = {
     "claims": claims,
     "testing": testing,
 }
-CHECKS: Mapping[str, Callable[[Any], str | None]] = {
+CHECKS: dict[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
     for chapter, module in CHAPTERS.items()
     for number, function in enumerate(module.CHECKS, start=1)
 } | {f"{chapter} +": module.PLUS for chapter, module in CHAPTERS.items() if hasattr(module, "PLUS")}
+CHECKS |= {"family + T5": family.distances, "family + Whisper": family.hearing}
 
 
 def check_answer(exercise: str, answer: Any) -> None:

@@ -2,54 +2,116 @@
 
 import inspect
 import math
-from collections.abc import Callable
+import sys
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from unmasked_book import family
+from unmasked.plain import causal_mask
 from unmasked_book.exercises.answering import NoAnswerError
-from unmasked_book.exercises.compare import function, number, same_where
+from unmasked_book.exercises.compare import function, number, same_form, same_where
 from unmasked_book.family import GPT
 from unmasked_book.workshop.mistakes import known
 from unmasked_book.workshop.verdicts import unwritten
 
-SIZES = (9, 12, 3, 2, 20)
 TOKENS = torch.tensor([[1, 5, 4, 8, 2], [1, 7, 2, 0, 0], [0, 0, 1, 7, 3]])  # padding on either side
+EVERYWHERE = torch.tensor(True)
 
 
 @torch.no_grad()
-def half(answer: Callable[..., Any]) -> str | None:
-    """A decoder without cross-attention, beside `family.GPT` with the same random weights."""
+def matched(
+    right: Any, answer: Any, case: str, *given: Any, sizes: Any = (), real: Tensor = EVERYWHERE
+) -> str | None:
+    """An answer beside ours: a function, or a class with these sizes and the same weights."""
     if isinstance(answer, type) and unwritten(answer):
         raise NoAnswerError
     torch.manual_seed(0)
-    weights = {key: 0.5 * torch.randn_like(x) for key, x in GPT(*SIZES).state_dict().items()}
+    ours = right(*sizes).state_dict() if sizes else {}
+    weights = {key: 0.5 * torch.randn_like(x) for key, x in ours.items()}
 
-    def logits(model: Any) -> Any:
-        model.load_state_dict(weights)
-        return model.eval()(TOKENS)
+    def output(made: Any) -> Any:
+        if sizes:
+            made = made(*sizes).eval()
+            made.load_state_dict(weights)
+        return made(*given)
 
-    got, right = logits(answer(*SIZES)), logits(GPT(*SIZES))
-    if wrong := same_where(TOKENS != 0, got, right, "the output", 1e-4):
-        for mistake in known("GPT"):
-            other = logits(edited(*mistake.changes[0])(*SIZES)).nan_to_num(1e9)
-            if not same_where(TOKENS != 0, got.nan_to_num(1e9), other, "", 1e-4):
+    got, expected = output(answer), output(right)
+    wrong = same_where(real, got, expected, case, 1e-4)
+    if wrong and not same_form(got, expected, case):
+        for mistake in known(right.__name__):
+            other = output(edited(right, *mistake.changes[0])).nan_to_num(1e9)
+            if not same_where(real, got.nan_to_num(1e9), other, "", 1e-4):
                 return f"not yet: your numbers are those of {mistake.words}."
     return wrong
 
 
-def edited(old: str, new: str) -> Any:
-    """`family.GPT` with a mistake in it."""
-    names = dict(vars(family))
-    exec(inspect.getsource(GPT).replace(old, new), names)
-    return names["GPT"]
+def edited(right: Any, old: str, new: str) -> Any:
+    """One of our own, with a mistake in it."""
+    names = dict(vars(sys.modules[right.__module__]))
+    exec(inspect.getsource(right).replace(old, new), names)
+    return names[right.__name__]
 
 
-def bucket(distance: int) -> int:
-    """T5's 32 buckets of a decoder: one for each distance below 16, then by the logarithm."""
-    far = 16 + int(16 * math.log(max(distance, 16) / 16) / math.log(128 / 16))
-    return min(distance, far, 31)
+def half(answer: Any) -> str | None:
+    """A decoder without cross-attention, beside `family.GPT`."""
+    sizes, real = (9, 12, 3, 2, 20), TOKENS != 0
+    return matched(GPT, answer, "the output", TOKENS, sizes=sizes, real=real)
+
+
+def bucket(distance: int, rows: int = 32) -> int:
+    """T5's row for a distance: one for each below half of the rows, then by the logarithm."""
+    own = rows // 2
+    far = own + int(own * math.log(max(distance, own) / own) / math.log(128 / own))
+    return min(distance, far, rows - 1)
+
+
+def t5_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, table: Tensor, both_ways: bool
+) -> Tensor:
+    """Attention of T5: without a root, and with a number by distance, from [32, H], on scores."""
+
+    def row(back: int) -> int:  # how far the key stands before the query
+        return bucket(abs(back), 16) + 16 * (back < 0) if both_ways else bucket(max(back, 0))
+
+    places = range(q.shape[2])
+    rows = torch.tensor([[row(query - key) for key in places] for query in places])
+    scores = q @ k.mT + table[rows].permute(2, 0, 1)
+    return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ v
+
+
+def distances(answer: Any) -> str | None:
+    """T5's attention over 150 positions: as in an encoder, with padding, and as in a decoder."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 3, 150, 4)
+    table, real = torch.randn(32, 3), torch.arange(150) < torch.tensor([150, 140])[:, None]
+    for case, mask in (("encoder", real[:, None, None]), ("decoder", causal_mask(150))):
+        given = (q, k, v, mask, table, case == "encoder")
+        if wrong := matched(t5_attention, answer, f"the {case}'s output", *given):
+            return wrong
+    return None
+
+
+class Ear(nn.Module):
+    """What Whisper does with sound before its encoder's layers."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(80, d_model, 3, padding=1)
+        self.second = nn.Conv1d(d_model, d_model, 3, stride=2, padding=1)
+
+    def forward(self, sound: Tensor) -> Tensor:  # [B, 80, frames] → [B, frames / 2, D]
+        x = F.gelu(self.second(F.gelu(self.first(sound)))).mT
+        half = x.shape[2] // 2
+        rates = 10000.0 ** (-torch.arange(half) / (half - 1))
+        angles = torch.arange(x.shape[1])[:, None] * rates
+        return x + torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def hearing(answer: Any) -> str | None:
+    torch.manual_seed(0)
+    return matched(Ear, answer, "the output", torch.randn(2, 80, 40) / 10, sizes=(12,))
 
 
 CHECKS = (

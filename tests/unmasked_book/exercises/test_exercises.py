@@ -13,8 +13,9 @@ from unmasked.positions import frequencies, shift_matrix
 from unmasked.search import beam
 from unmasked_book.exercises import CHECKS, check_answer
 from unmasked_book.exercises.encoder import added
-from unmasked_book.exercises.family import edited
+from unmasked_book.exercises.family import Ear, edited, t5_attention
 from unmasked_book.experiments.statistics import difference, interval
+from unmasked_book.family import GPT
 from unmasked_book.workshop.mistakes import known
 
 
@@ -82,6 +83,11 @@ def anew(model, source):
         return model(source, torch.tensor([given]))[0, -1]
 
     return step
+
+
+def named(right):
+    return [(edited(right, *each.changes[0]), f"are those of {re.escape(each.words)}")
+            for each in known(right.__name__)]  # fmt: skip
 
 
 WRONG = {
@@ -176,8 +182,17 @@ WRONG = {
         (lambda model: {"source"}, r"Healthy breaks nothing, and examine\(...\) says source"),
     ],
     "family +": [
-        *((edited(*each.changes[0]), f"are those of {each.words}") for each in known("GPT")),
-        (edited("decoder_norm(x))", "decoder_norm(x)) + 1"), "the output holds"),
+        *named(GPT),
+        (edited(GPT, "decoder_norm(x))", "decoder_norm(x)) + 1"), "the output holds"),
+    ],
+    "family + T5": [
+        *named(t5_attention),
+        (lambda q, *_: q, "the encoder's output holds"),
+        (edited(t5_attention, "max(back, 0))", "max(back, 0) + 1)"), "the decoder's output holds"),
+    ],
+    "family + Whisper": [
+        *named(Ear),
+        (edited(Ear, "stride=2, ", ""), r"has shape \[2, 40, 12\], not \[2, 20, 12\]"),
     ],
 }  # fmt: skip
 
