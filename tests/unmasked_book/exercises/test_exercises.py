@@ -188,6 +188,7 @@ WRONG = {
     "family + T5": [
         *named(t5_attention),
         (lambda q, *_: q, "the encoder's output holds"),
+        (lambda q, *_: (q, q), "the encoder's output should be a tensor and is a tuple"),
         (edited(t5_attention, "max(back, 0))", "max(back, 0) + 1)"), "the decoder's output holds"),
     ],
     "family + Whisper": [
@@ -210,6 +211,17 @@ def test_a_wrong_answer_gets_a_case_in_which_it_fails(exercise, case, capsys):
     out = capsys.readouterr().out
     assert out.splitlines()[-1].startswith(f"Exercise {exercise}: not yet")
     assert re.search(message, out), out
+
+
+def test_a_right_answer_is_right_whatever_it_holds_at_padding(capsys):
+    new = "decoder_norm(x)).masked_fill(target[..., None] == 0, 7)"
+    for exercise, answer in (
+        ("family +", edited(GPT, "decoder_norm(x))", new)),
+        ("family + T5", t5_attention),
+        ("family + Whisper", Ear),
+    ):
+        check_answer(exercise, answer)
+        assert capsys.readouterr().out == f"Exercise {exercise}: right.\n"
 
 
 @pytest.mark.parametrize("exercise", WRONG)
