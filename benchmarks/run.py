@@ -13,7 +13,6 @@ import torch
 import transformers
 
 from command import command, say
-from opus import memory
 from timing import interleaved
 from unmasked.machine import machine
 from unmasked_book.records import record
@@ -31,8 +30,6 @@ def main() -> None:
     for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
         say(f"[{number}/{len(chosen)}] {work.title}")
         result["works"].append(run(work, options))
-    if any(work["name"].startswith("opus") for work in result["works"]):
-        result["memory"] = memory()
     print(table(result))
     if options.record:
         say(f"recorded in {record(options.record, result)}")
@@ -42,7 +39,7 @@ def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(0)
     contestants = work.prepare(options.device)
     rounds = options.rounds or work.rounds
-    times = interleaved(contestants, rounds, options.device, work.measure)
+    times = interleaved(contestants, rounds, options.device)
     for name in contestants:
         say(f"    {seconds(times.median(name)):>9}  {name}")
     return {

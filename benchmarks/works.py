@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from ctranslate import CTranslate2
-from opus import caption, opus, processor
 from peers import Marian, Ours, Size, Torch, ragged, training_step
-from timing import Run, timed
+from timing import Run
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
@@ -26,7 +25,6 @@ class Work:
     prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
     goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
     rounds: int
-    measure: Any = timed
 
 
 def training(size: Size, rows: int, longest: int, peers: Trained, device: str) -> dict[str, Run]:
@@ -85,20 +83,6 @@ def search(
     return Work(name, f"{title}, {NEW_TOKENS} new tokens", prepare, each, rounds)
 
 
-def in_processor_time(name: str, what: str, prepare: Any, rounds: int, *peers: str) -> Work:
-    """These take long, and others may use the machine."""
-    goals = tuple(("unmasked", who, 1.0) for who in ("unmasked, laid out anew", *peers))
-    return Work(name, what, prepare, goals, rounds, processor)
-
-
-def real_size(name: str, rows: int, width: int, rounds: int) -> Work:
-    how = "greedy" if width == 1 else f"beam {width}"
-    what = f"{how}, OPUS-MT's format and size, {rows} sentence{'s' * (rows > 1)}"
-    prepare, peers = functools.partial(opus, rows, width), ("MarianMT", "CTranslate2")
-    return in_processor_time(f"opus-{name}", what, prepare, rounds, *peers)
-
-
-SHIPPED = "de-en as it ships, one sentence"
 SEARCHED: dict[str, Any] = {
     "unmasked": Ours, "MarianMT": Marian, "nn.Transformer, recomputing": Torch,
 }  # fmt: skip
@@ -146,10 +130,4 @@ WORKS = (
     search("c-one-512", BASE, 1, 1, {"CTranslate2": 0.8}, 21),
     search("c-beam-256", SMALL, 32, 5, {"CTranslate2": 1.0}, 7),
     search("c-beam-512", BASE, 32, 5, {"CTranslate2": 1.0}, 5),
-    real_size("one", 1, 1, 9),
-    real_size("one-beam", 1, 4, 9),
-    real_size("32", 32, 1, 3),
-    real_size("32-beam", 32, 4, 3),
-    in_processor_time("caption-greedy", f"greedy, {SHIPPED}", functools.partial(caption, 1), 41),
-    in_processor_time("caption-beam", f"beam 5, {SHIPPED}", functools.partial(caption, 5), 41),
 )
