@@ -22,36 +22,34 @@ Trained = dict[str, tuple[Any, ...]]  # of each its class, options of its loss, 
 class Work:
     name: str
     title: str
-    prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
+    prepare: Callable[[], dict[str, Run]]  # the contestants, the reader's first
     goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
     rounds: int
 
 
-def training(size: Size, rows: int, longest: int, peers: Trained, device: str) -> dict[str, Run]:
-    source, target = (ragged(rows, n, device=device) for n in (longest, longest + 1))
+def training(size: Size, rows: int, longest: int, peers: Trained) -> dict[str, Run]:
+    source, target = (ragged(rows, n) for n in (longest, longest + 1))
     contestants = {}
     for name, (peer, options, dtype) in peers.items():
-        model = peer(size).to(device)
+        model = peer(size)
         loss = functools.partial(model.loss, source, target, **options)
         contestants[name] = training_step(model, loss, dtype)
     return contestants
 
 
-def searching(
-    size: Size, rows: int, width: int, others: Collection[str], device: str
-) -> dict[str, Run]:
-    source = ragged(rows, 24, device=device)
+def searching(size: Size, rows: int, width: int, others: Collection[str]) -> dict[str, Run]:
+    source = ragged(rows, 24)
     contestants: dict[str, Run] = {}
     for name in ("unmasked", *others):
-        model = SEARCHED[name](size).to(device).eval()
+        model = SEARCHED[name](size).eval()
         contestants[name] = functools.partial(found, model, source, width)
     return contestants
 
 
-def beside_c(size: Size, rows: int, width: int, device: str) -> dict[str, Run]:
+def beside_c(size: Size, rows: int, width: int) -> dict[str, Run]:
     """Ours and the same weights in C++: both write the same tokens, but for a tie in rounding."""
-    source = ragged(rows, 24, device=device)
-    ours = Ours(size, norm="pre").to(device).eval()
+    source = ragged(rows, 24)
+    ours = Ours(size, norm="pre").eval()
     models = {"unmasked": ours, "CTranslate2": CTranslate2(ours.model)}
     contestants = {name: functools.partial(found, m, source, width) for name, m in models.items()}
     tokens, others = (run() for run in contestants.values())
@@ -74,7 +72,7 @@ def search(
     what = "one sentence" if rows == 1 else f"batch {rows}"
     how = "greedy" if width == 1 else f"beam {width}"
     title = f"{how}, d={size.d_model}, {size.n_layers}+{size.n_layers} layers, {what}"
-    prepare: Callable[[str], dict[str, Run]]
+    prepare: Callable[[], dict[str, Run]]
     if "CTranslate2" in goals:
         prepare, title = functools.partial(beside_c, size, rows, width), f"{title}, beside C++"
     else:

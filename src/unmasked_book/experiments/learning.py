@@ -60,12 +60,12 @@ class Score(NamedTuple):
     right: float  # share of the labels that are the model's first choice, given those before
 
 
-def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
+def score(model: nn.Module, corpus: Corpus) -> Score:
     """How well a model foresees each label of a corpus, given those before it."""
     device = next(model.parameters()).device
     nats, right = 0.0, 0.0
     with evaluating(model):
-        for pairs in corpus.epoch(0, tokens, 0):
+        for pairs in corpus.epoch(0, 4096, 0):
             source, target = (x.to(device) for x in corpus.batch(pairs))
             inputs, labels = teacher_forcing(target)
             real = labels != PADDING
@@ -76,10 +76,10 @@ def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
     return Score(nats / count, right / count)
 
 
-def spelling_corpus(count: int, shortest: int = 3, longest: int = 9, *, seed: int = 0) -> Corpus:
+def spelling_corpus(count: int, *, seed: int = 0) -> Corpus:
     """Words to be spelled backwards, the same for the same seed."""
     draws = torch.Generator().manual_seed(seed)
-    source, target = encode_words(random_words(count, shortest, longest, draws))
+    source, target = encode_words(random_words(count, 3, 9, draws))
     kept = [
         [[n for n in row if n != PADDING] for row in side.tolist()] for side in (source, target)
     ]
