@@ -8,6 +8,7 @@ import argparse
 import copy
 import functools
 import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
 from command import command, say
-from peers import Marian, Ours, Size, Torch, ragged, training_step, transformers_here
+from peers import Marian, Ours, Size, Torch, ragged, training_step, written
 from timing import Run, interleaved, precision, synchronise
 from unmasked import Transformer
 from unmasked.attention import attention
@@ -187,7 +188,7 @@ class Parts:
         size = SIZES["small" if self.small else "base"]
         many, new, rounds = ((1, 4), 8, 2) if self.small else ((1, 32, 256), 64, 3)
         peers: dict[str, Any] = {"unmasked": Ours}
-        if transformers_here():
+        if importlib.util.find_spec("transformers"):
             peers["MarianMT"] = Marian
         for dtype, rows, width in product((torch.float32, torch.bfloat16), many, (1, 5)):
             torch.manual_seed(0)
@@ -195,8 +196,7 @@ class Parts:
             contestants: dict[str, Run] = {}
             for who, make in peers.items():
                 model = make(size).to(HERE, dtype).eval()
-                search, given = (model.greedy, ()) if width == 1 else (model.beam, (width,))
-                contestants[who] = functools.partial(search, source, *given, new)
+                contestants[who] = functools.partial(written, model, source, width, new)
             times = interleaved(contestants, rounds, HERE.type)
             for who in contestants:
                 seconds, name = times.median(who), str(dtype).removeprefix("torch.")

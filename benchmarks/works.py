@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ctranslate import CTranslate2
-from peers import Marian, Ours, Size, Torch, ragged, training_step
+from peers import Marian, Ours, Size, Torch, ragged, training_step, written
 from timing import Run
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
@@ -42,7 +41,7 @@ def searching(size: Size, rows: int, width: int, others: Collection[str]) -> dic
     contestants: dict[str, Run] = {}
     for name in ("unmasked", *others):
         model = SEARCHED[name](size).eval()
-        contestants[name] = functools.partial(found, model, source, width)
+        contestants[name] = functools.partial(written, model, source, width, NEW_TOKENS)
     return contestants
 
 
@@ -51,18 +50,15 @@ def beside_c(size: Size, rows: int, width: int) -> dict[str, Run]:
     source = ragged(rows, 24)
     ours = Ours(size, norm="pre").eval()
     models = {"unmasked": ours, "CTranslate2": CTranslate2(ours.model)}
-    contestants = {name: functools.partial(found, m, source, width) for name, m in models.items()}
-    tokens, others = (run() for run in contestants.values())
+    contestants: dict[str, Run] = {
+        name: functools.partial(written, model, source, width, NEW_TOKENS)
+        for name, model in models.items()
+    }
+    tokens, others = (written(each, source, width, NEW_TOKENS) for each in models.values())
     mine = [[str(token) for token in row if token] for row in tokens.flatten(1).tolist()]
     if (different := sum(a != b for a, b in zip(mine, others, strict=True))) > rows // 32:
         raise SystemExit(f"{size}, beam {width}: {different} of {rows} sentences differ")
-    return dict(contestants)
-
-
-def found(model: Any, source: Tensor, width: int) -> Any:
-    if width == 1:
-        return model.greedy(source, NEW_TOKENS)
-    return model.beam(source, width, NEW_TOKENS)
+    return contestants
 
 
 def search(
