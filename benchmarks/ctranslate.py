@@ -1,6 +1,5 @@
 """Our weights in CTranslate2, the C++ library: one model, so that both write the same tokens."""
 
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -16,15 +15,11 @@ from unmasked.tokens import BOS, EOS, PADDING
 
 
 class CTranslate2:
-    """Float32 on the CPU, with as many threads as PyTorch has: a model of ours, or a folder."""
+    """Float32 on the CPU, with as many threads as PyTorch has."""
 
-    def __init__(self, model: Transformer | Path) -> None:
-        with TemporaryDirectory() as made:
-            folder = str(model)
-            if isinstance(model, Transformer):
-                folder = made
-                words = [str(token) for token in range(model.config.source_vocab)]
-                converted(model, words).save(folder)
+    def __init__(self, model: Transformer) -> None:
+        with TemporaryDirectory() as folder:
+            converted(model).save(folder)
             self.translator = ctranslate2.Translator(
                 folder, intra_threads=torch.get_num_threads(), compute_type="float32"
             )
@@ -41,8 +36,9 @@ class CTranslate2:
         return [result.hypotheses[0] for result in found]
 
 
-def converted(model: Transformer, words: list[str]) -> TransformerSpec:
+def converted(model: Transformer) -> TransformerSpec:
     config = model.config
+    words = [str(token) for token in range(config.source_vocab)]
     pre = config.norm == "pre"
     assert pre or not config.has_final_norm, "CTranslate2 has no final norm after post-norm layers"
     options: Any = {"pre_norm": pre, "activation": Activation[config.activation.upper()]}

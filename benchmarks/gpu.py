@@ -8,6 +8,7 @@ import argparse
 import copy
 import functools
 import gc
+import importlib.util
 import os
 import subprocess
 import sys
@@ -27,16 +28,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
 from command import command, say
-from peers import Marian, Ours, Size, Torch, ragged, training_step, transformers_here
+from peers import Marian, Ours, Size, Torch, ragged, training_step, written
 from timing import Run, interleaved, precision, synchronise
 from unmasked import Transformer
 from unmasked.attention import attention
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
 from unmasked.search import beam, greedy, sample
+from unmasked.text.corpus import Corpus
+from unmasked.text.multi30k import multi30k
+from unmasked.text.phrasebook import sentence_pairs
+from unmasked.tokens import Subwords
 from unmasked.training.recipe import Recipe
 from unmasked_book.captions import caption_pairs
-from unmasked_book.experiments import texts
 from unmasked_book.experiments.learning import learn, score
 from unmasked_book.experiments.lstm import count_parameters, recurrent_like
 from unmasked_book.records import as_json
@@ -184,7 +188,7 @@ class Parts:
         size = SIZES["small" if self.small else "base"]
         many, new, rounds = ((1, 4), 8, 2) if self.small else ((1, 32, 256), 64, 3)
         peers: dict[str, Any] = {"unmasked": Ours}
-        if transformers_here():
+        if importlib.util.find_spec("transformers"):
             peers["MarianMT"] = Marian
         for dtype, rows, width in product((torch.float32, torch.bfloat16), many, (1, 5)):
             torch.manual_seed(0)
@@ -192,8 +196,7 @@ class Parts:
             contestants: dict[str, Run] = {}
             for who, make in peers.items():
                 model = make(size).to(HERE, dtype).eval()
-                search, given = (model.greedy, ()) if width == 1 else (model.beam, (width,))
-                contestants[who] = functools.partial(search, source, *given, new)
+                contestants[who] = functools.partial(written, model, source, width, new)
             times = interleaved(contestants, rounds, HERE.type)
             for who in contestants:
                 seconds, name = times.median(who), str(dtype).removeprefix("torch.")
@@ -242,9 +245,15 @@ class Parts:
         """
         steps = 8 if self.small else 800
         if os.environ.get("UNMASKED_DATA"):
-            data, kind = texts.captions(29_000, 0, subwords=4000), "Multi30k, German to English"
+            kind, subwords = "Multi30k, German to English", 4000
+            parts = multi30k("train"), multi30k("val")[::2]
         else:
-            data, kind = texts.phrasebook(7500, 0), "phrasebook, German to English"
+            kind, subwords = "phrasebook, German to English", 500
+            drawn = [pair[:2] for pair in sentence_pairs(8000)]
+            parts = drawn[:7500], drawn[7500:]
+        vocabulary = Subwords.of((text for pair in parts[0] for text in pair), subwords)
+        training, validation = (Corpus.of(vocabulary, vocabulary, part) for part in parts)
+        data = training, validation, len(vocabulary)
         for model in ("Transformer", "LSTM with attention"):
             rates, tried = [0.002] if self.small else [0.0005, 0.001, 0.002, 0.004], {}
             for rate in rates:
@@ -257,8 +266,10 @@ class Parts:
             for seed in range(1 if self.small else 3):
                 yield {**self.until(data, model, best, seed, steps), "data": kind, "chooses": False}
 
-    def until(self, data: Any, kind: str, rate: float, seed: int, steps: int) -> Row:
-        words = len(data.vocabulary)
+    def until(
+        self, data: tuple[Corpus, Corpus, int], kind: str, rate: float, seed: int, steps: int
+    ) -> Row:
+        training, validation, words = data
         torch.manual_seed(seed)
         model: Any = Transformer(replace(SIZES["small"], vocab=words).config(norm="pre"))
         if kind != "Transformer":
@@ -273,7 +284,7 @@ class Parts:
             synchronise(HERE)
             clock["spent"] += time.perf_counter() - clock["since"]
             seconds.append(clock["spent"])
-            losses.append(score(model, data.validation).cross_entropy)
+            losses.append(score(model, validation).cross_entropy)
             model.train()
             synchronise(HERE)
             clock["since"] = time.perf_counter()
@@ -282,7 +293,7 @@ class Parts:
         model.to(HERE)
         clock["since"] = time.perf_counter()
         with precision("TF32"):  # which PyTorch allows an LSTM anyway
-            learn(model, data.training, recipe, watch=look, every=max(1, steps // 32))
+            learn(model, training, recipe, watch=look, every=max(1, steps // 32))
         return {"who": kind, "rate": rate, "seed": seed, "parameters": count_parameters(model),
                 "tokens a step": recipe.tokens, "every": max(1, steps // 32), "seconds": seconds,
                 "losses": losses}  # fmt: skip

@@ -4,7 +4,6 @@ All have the same widths, depths, heads, vocabulary and dropout, untied embeddin
 weights. The row of the end token is zero in every output matrix, so that nobody stops early.
 """
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -193,8 +192,9 @@ def training_step(
     return step
 
 
-def transformers_here() -> bool:
-    return importlib.util.find_spec("transformers") is not None
+def written(model: Any, source: Tensor, width: int, n: int) -> Any:
+    """So many new tokens by greedy search, or by a beam where the width is more than one."""
+    return model.greedy(source, n) if width == 1 else model.beam(source, width, n)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

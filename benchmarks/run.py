@@ -13,7 +13,6 @@ import torch
 import transformers
 
 from command import command, say
-from opus import memory
 from timing import interleaved
 from unmasked.machine import machine
 from unmasked_book.records import record
@@ -27,12 +26,12 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     warnings.filterwarnings("ignore")  # what the peers say about themselves
     transformers.logging.set_verbosity_error()
-    result: dict[str, Any] = {"machine": about(options), "works": []}
+    about = {**machine("cpu"), "command": command(__file__)}
+    about |= {name: version(name) for name in PEERS}
+    result: dict[str, Any] = {"machine": about, "works": []}
     for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
         say(f"[{number}/{len(chosen)}] {work.title}")
         result["works"].append(run(work, options))
-    if any(work["name"].startswith("opus") for work in result["works"]):
-        result["memory"] = memory()
     print(table(result))
     if options.record:
         say(f"recorded in {record(options.record, result)}")
@@ -40,9 +39,9 @@ def main() -> None:
 
 def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
     torch.manual_seed(0)
-    contestants = work.prepare(options.device)
+    contestants = work.prepare()
     rounds = options.rounds or work.rounds
-    times = interleaved(contestants, rounds, options.device, work.measure)
+    times = interleaved(contestants, rounds, "cpu")
     for name in contestants:
         say(f"    {seconds(times.median(name)):>9}  {name}")
     return {
@@ -95,7 +94,7 @@ def seconds(value: float) -> str:
 
 
 def wanted(name: str, options: argparse.Namespace) -> bool:
-    if name == "bfloat16" and options.device == "cpu" and not has_bfloat16():
+    if name == "bfloat16" and not has_bfloat16():
         say("bfloat16: this processor has no instructions for it, left out")
         return False
     return not options.only or name in options.only
@@ -106,14 +105,6 @@ def has_bfloat16() -> bool:
     return path.exists() and "bf16" in path.read_text()
 
 
-def about(options: argparse.Namespace) -> dict[str, Any]:
-    return {
-        **machine(options.device),
-        "command": command(__file__),
-        **{name: version(name) for name in PEERS},
-    }
-
-
 def arguments() -> argparse.Namespace:
     names = [work.name for work in WORKS]
     parser = argparse.ArgumentParser(
@@ -122,11 +113,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, metavar="WORK", help=", ".join(names))
     parser.add_argument("--rounds", type=int, help="rounds for each work (default: its own)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--record", metavar="NAME", help="also write NAME.json among the records")
     options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: no GPU that torch can use was found; leave the option out")
     if options.rounds is not None and options.rounds < 2:
         parser.error("--rounds: at least 2, for quartiles")
     return options

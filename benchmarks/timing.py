@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -57,7 +56,7 @@ def precision(name: str) -> Iterator[torch.dtype]:
         torch.set_float32_matmul_precision(before)
 
 
-def interleaved(contestants: dict[str, Run], rounds: int, device: str, how: Any = timed) -> Times:
+def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
     names, where = list(contestants), torch.device(device)
     for name in names:
@@ -69,7 +68,7 @@ def interleaved(contestants: dict[str, Run], rounds: int, device: str, how: Any 
         for number in range(rounds):
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                times.seconds[name].append(how(contestants[name], where))
+                times.seconds[name].append(timed(contestants[name], where))
     finally:
         gc.enable()
     return times

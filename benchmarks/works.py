@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ctranslate import CTranslate2
-from opus import caption, opus, processor
-from peers import Marian, Ours, Size, Torch, ragged, training_step
-from timing import Run, timed
+from peers import Marian, Ours, Size, Torch, ragged, training_step, written
+from timing import Run
 
 SMALL = Size(d_model=256, n_heads=4, n_layers=3, d_ff=1024)
 BASE = Size(d_model=512, n_heads=8, n_layers=6, d_ff=2048)
@@ -23,50 +21,44 @@ Trained = dict[str, tuple[Any, ...]]  # of each its class, options of its loss, 
 class Work:
     name: str
     title: str
-    prepare: Callable[[str], dict[str, Run]]  # device → contestants, the reader's first
+    prepare: Callable[[], dict[str, Run]]  # the contestants, the reader's first
     goals: tuple[tuple[str, str, float], ...]  # (ours, theirs, how many times as fast)
     rounds: int
-    measure: Any = timed
 
 
-def training(size: Size, rows: int, longest: int, peers: Trained, device: str) -> dict[str, Run]:
-    source, target = (ragged(rows, n, device=device) for n in (longest, longest + 1))
+def training(size: Size, rows: int, longest: int, peers: Trained) -> dict[str, Run]:
+    source, target = (ragged(rows, n) for n in (longest, longest + 1))
     contestants = {}
     for name, (peer, options, dtype) in peers.items():
-        model = peer(size).to(device)
+        model = peer(size)
         loss = functools.partial(model.loss, source, target, **options)
         contestants[name] = training_step(model, loss, dtype)
     return contestants
 
 
-def searching(
-    size: Size, rows: int, width: int, others: Collection[str], device: str
-) -> dict[str, Run]:
-    source = ragged(rows, 24, device=device)
+def searching(size: Size, rows: int, width: int, others: Collection[str]) -> dict[str, Run]:
+    source = ragged(rows, 24)
     contestants: dict[str, Run] = {}
     for name in ("unmasked", *others):
-        model = SEARCHED[name](size).to(device).eval()
-        contestants[name] = functools.partial(found, model, source, width)
+        model = SEARCHED[name](size).eval()
+        contestants[name] = functools.partial(written, model, source, width, NEW_TOKENS)
     return contestants
 
 
-def beside_c(size: Size, rows: int, width: int, device: str) -> dict[str, Run]:
+def beside_c(size: Size, rows: int, width: int) -> dict[str, Run]:
     """Ours and the same weights in C++: both write the same tokens, but for a tie in rounding."""
-    source = ragged(rows, 24, device=device)
-    ours = Ours(size, norm="pre").to(device).eval()
+    source = ragged(rows, 24)
+    ours = Ours(size, norm="pre").eval()
     models = {"unmasked": ours, "CTranslate2": CTranslate2(ours.model)}
-    contestants = {name: functools.partial(found, m, source, width) for name, m in models.items()}
-    tokens, others = (run() for run in contestants.values())
+    contestants: dict[str, Run] = {
+        name: functools.partial(written, model, source, width, NEW_TOKENS)
+        for name, model in models.items()
+    }
+    tokens, others = (written(each, source, width, NEW_TOKENS) for each in models.values())
     mine = [[str(token) for token in row if token] for row in tokens.flatten(1).tolist()]
     if (different := sum(a != b for a, b in zip(mine, others, strict=True))) > rows // 32:
         raise SystemExit(f"{size}, beam {width}: {different} of {rows} sentences differ")
-    return dict(contestants)
-
-
-def found(model: Any, source: Tensor, width: int) -> Any:
-    if width == 1:
-        return model.greedy(source, NEW_TOKENS)
-    return model.beam(source, width, NEW_TOKENS)
+    return contestants
 
 
 def search(
@@ -76,7 +68,7 @@ def search(
     what = "one sentence" if rows == 1 else f"batch {rows}"
     how = "greedy" if width == 1 else f"beam {width}"
     title = f"{how}, d={size.d_model}, {size.n_layers}+{size.n_layers} layers, {what}"
-    prepare: Callable[[str], dict[str, Run]]
+    prepare: Callable[[], dict[str, Run]]
     if "CTranslate2" in goals:
         prepare, title = functools.partial(beside_c, size, rows, width), f"{title}, beside C++"
     else:
@@ -85,20 +77,6 @@ def search(
     return Work(name, f"{title}, {NEW_TOKENS} new tokens", prepare, each, rounds)
 
 
-def in_processor_time(name: str, what: str, prepare: Any, rounds: int, *peers: str) -> Work:
-    """These take long, and others may use the machine."""
-    goals = tuple(("unmasked", who, 1.0) for who in ("unmasked, laid out anew", *peers))
-    return Work(name, what, prepare, goals, rounds, processor)
-
-
-def real_size(name: str, rows: int, width: int, rounds: int) -> Work:
-    how = "greedy" if width == 1 else f"beam {width}"
-    what = f"{how}, OPUS-MT's format and size, {rows} sentence{'s' * (rows > 1)}"
-    prepare, peers = functools.partial(opus, rows, width), ("MarianMT", "CTranslate2")
-    return in_processor_time(f"opus-{name}", what, prepare, rounds, *peers)
-
-
-SHIPPED = "de-en as it ships, one sentence"
 SEARCHED: dict[str, Any] = {
     "unmasked": Ours, "MarianMT": Marian, "nn.Transformer, recomputing": Torch,
 }  # fmt: skip
@@ -146,10 +124,4 @@ WORKS = (
     search("c-one-512", BASE, 1, 1, {"CTranslate2": 0.8}, 21),
     search("c-beam-256", SMALL, 32, 5, {"CTranslate2": 1.0}, 7),
     search("c-beam-512", BASE, 32, 5, {"CTranslate2": 1.0}, 5),
-    real_size("one", 1, 1, 9),
-    real_size("one-beam", 1, 4, 9),
-    real_size("32", 32, 1, 3),
-    real_size("32-beam", 32, 4, 3),
-    in_processor_time("caption-greedy", f"greedy, {SHIPPED}", functools.partial(caption, 1), 41),
-    in_processor_time("caption-beam", f"beam 5, {SHIPPED}", functools.partial(caption, 5), 41),
 )

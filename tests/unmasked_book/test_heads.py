@@ -1,43 +1,16 @@
-"""Words that belong together are found; the atlas of heads, on maps whose answers are known."""
+"""Which subwords belong together; the atlas of heads, on maps whose answers are known."""
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers import difference, small_config
 from helpers.refusals import refusals
 from unmasked import Transformer
 from unmasked.evaluation import SentenceMaps, maps_of_pairs
-from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book import heads
-from unmasked_book.heads import ROLES, align, between_pieces, head_atlas, word_of_each
-
-# --- Words that belong together ---------------------------------------------------------------
-
-
-def test_the_phrasebooks_alignments_are_found():
-    drawn = sentence_pairs(1500, seed=0)
-    german = Words.of(pair.german for pair in drawn)
-    english = Words.of(pair.english for pair in drawn)
-    found = align(
-        [german.encode(pair.german) for pair in drawn],
-        [english.encode(pair.english) for pair in drawn],
-    )
-    right = sum(len(links & pair.alignment) for links, pair in zip(found, drawn, strict=True))
-    assert right / sum(map(len, found)) > 0.93
-    assert right / sum(len(pair.alignment) for pair in drawn) > 0.75
-
-
-@given(st.lists(st.tuples(*[st.lists(st.integers(3, 9), min_size=1, max_size=5)] * 2), min_size=1))
-def test_each_word_has_one_link_at_most_and_each_link_two_words(drawn):
-    source, target = ([list(pair[side]) for pair in drawn] for side in (0, 1))
-    for links, a, b in zip(align(source, target), source, target, strict=True):
-        assert all(s < len(a) and t < len(b) for s, t in links)
-        assert len({s for s, _ in links}) == len({t for _, t in links}) == len(links)
-
+from unmasked_book.heads import ROLES, between_pieces, head_atlas, word_of_each
 
 # --- Words in pieces --------------------------------------------------------------------------
 
@@ -50,7 +23,7 @@ def test_each_piece_belongs_to_its_word():
 
 
 def test_links_of_words_become_links_of_all_their_pieces():
-    assert between_pieces({(0, 1), (1, 0)}, [0, 0, 1], [0, 1]) == {(0, 1), (1, 1), (2, 0)}
+    assert between_pieces({(0, 1)}, [0, 0, 1], [0, 1]) == {(0, 1), (1, 1)}
 
 
 # --- What heads look at -----------------------------------------------------------------------
@@ -118,8 +91,6 @@ def test_every_head_of_every_layer_is_measured():
 
 
 test_what_does_not_fit_together_is_refused = refusals(
-    (lambda: align([], []), ""),
-    (lambda: align([[1, 2], []], [[3], [4]]), "target"),
     (lambda: word_of_each(["▁a", "<unk>"], ["a", "b"]), "pieces"),
     (lambda: head_atlas(translator(), PAIRS, [frozenset()] * 2), "alignments"),
 )

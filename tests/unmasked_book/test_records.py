@@ -48,6 +48,9 @@ def test_the_weights_are_small_halves_and_those_that_were_scored(name):
     assert result["training"]["recipe"] == train.read_toml(train.PRESETS / f"multi30k-{name}.toml")
     scores = result["float16"]["test_2016_flickr"]
     assert name == "en-de" or scores["beam 5"] > 36.52  # Wu et al. 2021, Transformer-tiny
+    card = (MODELS / name / "README.md").read_text(encoding="utf-8")
+    for split, found in result["float16"].items():
+        assert f"| {split} | {found['greedy']:.2f} | {found['beam 5']:.2f} |" in card
 
 
 @pytest.mark.parametrize(

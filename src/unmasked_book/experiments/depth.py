@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from unmasked.config import LayerConfig
 from unmasked.encoder import Encoder, Residual
-from unmasked.errors import invalid
 
 
 class Kind(NamedTuple):
@@ -75,12 +74,8 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encod
 RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 
 
-def best(
-    rows: Sequence[dict[str, Any]], layers: int, kind: str, warmup: int = 100
-) -> dict[str, Any]:
-    """Of a record's rows of this kind, the one whose rate got most letters right on average."""
-    these = [row for row in rows if (row["layers"], row["kind"], row["warmup"]) ==
-             (layers, kind, warmup)]  # fmt: skip
-    if not these:
-        raise invalid("kind", "a kind, depth and warm-up of the record", repr(kind), "see its rows")
+def best(rows: Sequence[dict[str, Any]], layers: int, kind: str) -> dict[str, Any]:
+    """Of a record's rows of this kind, with warm-up, the one that got most letters right."""
+    at = layers, kind, 100
+    these = [row for row in rows if (row["layers"], row["kind"], row["warmup"]) == at]
     return max(these, key=lambda row: sum(row["right"]))

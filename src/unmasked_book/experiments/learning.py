@@ -1,8 +1,7 @@
 """One way to train and to measure, for every model that is compared; and what they learn from."""
 
-import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +12,6 @@ from unmasked.tokens import PADDING
 from unmasked.training.recipe import Recipe, optimizer_for, rate_at
 from unmasked.transformer import evaluating
 from unmasked_book.examples import encode_words, random_words
-from unmasked_book.experiments.texts import Texts
-
-# --- Training and measuring -------------------------------------------------------------------
 
 
 def learn(
@@ -50,32 +46,6 @@ def learn(
     return seen
 
 
-def learn_texts(model: nn.Module, texts: Texts, recipe: Recipe, looks: int = 12) -> dict[str, Any]:
-    """Trains in place, goes back to the best of so many looks at the validation data, and tests.
-
-    Nats are counted a word, so that they do not depend on how words are cut.
-    """
-    best, kept = [float("inf")], {}
-
-    def look() -> float:
-        loss = score(model, texts.validation).cross_entropy
-        if loss < best[0]:
-            best[0] = loss
-            kept.update(copy.deepcopy(model.state_dict()))
-        return loss
-
-    every = max(1, recipe.steps // looks)
-    seen = learn(model, texts.training, recipe, watch=look, every=every)
-    model.load_state_dict(kept)
-    loss, right = score(model, texts.test)
-    return {
-        "validation": best[0],
-        "nats": loss * texts.subwords_a_word,
-        "right": right,
-        "step": min(recipe.steps, every * (seen.index(best[0]) + 1)),
-    }
-
-
 def label_cross_entropy(
     model: nn.Module, source: Tensor, target: Tensor, smoothing: float = 0.0
 ) -> Tensor:
@@ -90,12 +60,12 @@ class Score(NamedTuple):
     right: float  # share of the labels that are the model's first choice, given those before
 
 
-def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
+def score(model: nn.Module, corpus: Corpus) -> Score:
     """How well a model foresees each label of a corpus, given those before it."""
     device = next(model.parameters()).device
     nats, right = 0.0, 0.0
     with evaluating(model):
-        for pairs in corpus.epoch(0, tokens, 0):
+        for pairs in corpus.epoch(0, 4096, 0):
             source, target = (x.to(device) for x in corpus.batch(pairs))
             inputs, labels = teacher_forcing(target)
             real = labels != PADDING
@@ -106,13 +76,10 @@ def score(model: nn.Module, corpus: Corpus, tokens: int = 4096) -> Score:
     return Score(nats / count, right / count)
 
 
-# --- Words to spell ---------------------------------------------------------------------------
-
-
-def spelling_corpus(count: int, shortest: int = 3, longest: int = 9, *, seed: int = 0) -> Corpus:
+def spelling_corpus(count: int, *, seed: int = 0) -> Corpus:
     """Words to be spelled backwards, the same for the same seed."""
     draws = torch.Generator().manual_seed(seed)
-    source, target = encode_words(random_words(count, shortest, longest, draws))
+    source, target = encode_words(random_words(count, 3, 9, draws))
     kept = [
         [[n for n in row if n != PADDING] for row in side.tolist()] for side in (source, target)
     ]

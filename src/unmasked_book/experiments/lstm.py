@@ -1,13 +1,13 @@
 """What came before: a recurrent encoder-decoder with attention, to compare with.
 
 An LSTM reads the source in both directions, another writes the target and looks at what was read
-(Bahdanau et al. 2015, in the simpler form of Luong et al. 2015). It has the Transformer's calls.
+(Bahdanau et al. 2015, in the simpler form of Luong et al. 2015). Called like the Transformer.
 Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 """
 
 from bisect import bisect_left
 from math import isqrt
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,13 +15,6 @@ from torch import Tensor, nn
 from unmasked.attention import attention
 from unmasked.errors import check_tokens, invalid
 from unmasked.masks import padding_mask
-
-
-class Read(NamedTuple):
-    """What the encoder hands to the decoder."""
-
-    states: Tensor  # [B, S, D], one for each word
-    last: tuple[Tensor, Tensor]  # twice [L, B, D]: where the decoder begins
 
 
 class Recurrent(nn.Module):
@@ -50,13 +43,19 @@ class Recurrent(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
-        hidden = self.decode(target, self.encode(source), source_mask=padding_mask(source))
-        return cast(Tensor, self.generator(hidden))
-
-    def encode(self, source: Tensor) -> Read:
         check_tokens("source", source, self.source_embedding.num_embeddings)
+        check_tokens("target", target, self.target_embedding.num_embeddings)
+        real = padding_mask(source)  # [B, 1, 1, S]
+        read, last = self.encode(source, real.flatten(1).sum(-1).cpu())
+        states, _ = self.decoder(self.dropout(self.target_embedding(target)), last)
+        read = read[:, None]
+        found = attention(self.query(states)[:, None], read, read, real)[:, 0]
+        combined = self.dropout(torch.tanh(self.combine(torch.cat([states, found], dim=-1))))
+        return cast(Tensor, self.generator(combined))
+
+    def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """A state for each word [B, S, D], and where the decoder begins: twice [L, B, D]."""
         words = self.dropout(self.source_embedding(source))
-        lengths = padding_mask(source).flatten(1).sum(-1).cpu()
         packed = nn.utils.rnn.pack_padded_sequence(
             words, lengths, batch_first=True, enforce_sorted=False
         )  # so that the way back begins at the last word and not at the padding
@@ -64,16 +63,7 @@ class Recurrent(nn.Module):
         states, _ = nn.utils.rnn.pad_packed_sequence(
             states, batch_first=True, total_length=source.shape[1]
         )
-        return Read(states, (both_ways(h), both_ways(c)))
-
-    def decode(self, target: Tensor, memory: Read, *, source_mask: Tensor) -> Tensor:
-        """[B, T] → [B, T, D]; `source_mask` [B, 1, 1, S], as for the Transformer."""
-        check_tokens("target", target, self.target_embedding.num_embeddings)
-        states, _ = self.decoder(self.dropout(self.target_embedding(target)), memory.last)
-        seen = memory.states[:, None]
-        found = attention(self.query(states)[:, None], seen, seen, source_mask)[:, 0]
-        combined = self.combine(torch.cat([states, found], dim=-1))
-        return cast(Tensor, self.dropout(torch.tanh(combined)))
+        return states, (both_ways(h), both_ways(c))
 
 
 def both_ways(state: Tensor) -> Tensor:
