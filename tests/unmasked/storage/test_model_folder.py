@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import time
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -16,8 +17,9 @@ from safetensors import SafetensorError
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from helpers import same_tensors, small_config
-from helpers.crashes import told
+from helpers import crashes, same_tensors, small_config
+from helpers.crashes import held
+from helpers.side_by_side import finished, save_in_turn, started
 from unmasked import Transformer
 from unmasked.storage.files import digest, read_tensors, tensors_of, write_tensors
 from unmasked.storage.model import CONFIG, weights_file
@@ -112,8 +114,14 @@ def test_a_save_that_fails_leaves_the_folder_as_it_was(tmp_path, monkeypatch, wh
 
 def test_a_process_killed_before_any_operation_of_a_save_leaves_the_old_model_or_the_new(tmp_path):
     """The new one from the moment at which config.json has its name."""
-    for at_first, deaths in told("saving_at_each_operation", tmp_path).items():
-        events, found = zip(*deaths, strict=True)
+    crashes.made("old").save(tmp_path / "old")
+    (tmp_path / "nothing").mkdir()
+    for at_first in ("old", "nothing"):
+        folder = tmp_path / at_first
+        save = partial(crashes.made("new").save, folder)
+        deaths = crashes.killed(folder, save, tmp_path / f"over {at_first}")
+        events, copies = zip(*deaths, strict=True)
+        found = [held(copy) for copy in copies]
         renames = [number for number, event in enumerate(events) if event.startswith("os.rename")]
         assert len(renames) == 3
         assert set(found[: renames[-1] + 1]) == {at_first}
@@ -124,8 +132,14 @@ def test_a_process_killed_before_any_operation_of_a_save_leaves_the_old_model_or
 def test_two_that_save_into_one_folder_always_leave_one_that_loads_also_while_a_third_reads(
     tmp_path,
 ):
-    read = told("two_savings", tmp_path)
-    assert read[-1] == "new"  # what both saved last
+    """Both save two models in turn, with pauses in which this process reads."""
+    crashes.made("old").save(tmp_path)
+    writers = [started(save_in_turn, tmp_path) for _ in range(2)]
+    read = [held(tmp_path)]
+    while any(writer.is_alive() for writer in writers):
+        read.append(held(tmp_path))
+    finished(*writers)
+    assert held(tmp_path) == "new"  # what both saved last
     assert len(read) > 2
 
 

@@ -1,13 +1,13 @@
 """A translator from two files of text: what is read, kept, ended, resumed, shared out and said."""
 
 import gzip
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from helpers.refusals import refusals
+from helpers.side_by_side import command, finished, ranks, started
 from helpers.small_training import stopping_at
 from unmasked import cli, load, train_files
 from unmasked.evaluation import bleu, mean_cross_entropy
@@ -101,12 +101,12 @@ def test_patience_ends_it_and_the_best_is_kept(tmp_path, monkeypatch, capsys):
 
 
 def test_two_processes_end_together_and_only_the_first_writes(tmp_path):
-    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "unmasked"]
     files = ["--train", "train.de", "train.en", "--patience", "1", "--device", "cpu", "--quiet"]
-    call = [*launch, "train", *files, "--out", str(tmp_path / "two"), *WORDS]
-    found = subprocess.run([sys.executable, "-m", *call], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count("2 processes on cpu") == found.stdout.count("the model is in") == 1
+    words, said = ["train", *files, "--out", str(tmp_path / "two"), *WORDS], tmp_path / "said"
+    said.mkdir()
+    finished(*[started(command, words, said / r["RANK"], **r) for r in ranks(2)])
+    printed = "".join(file.read_text() for file in said.iterdir())
+    assert printed.count("2 processes on cpu") == printed.count("the model is in") == 1
     trained(tmp_path / "one", valid=None, patience=1)
     numbers = [[float(row[1]) for row in rows(tmp_path / name)[1:]] for name in ("one", "two")]
     assert numbers[1] == pytest.approx(numbers[0], rel=0.1)  # each has its own dropout
