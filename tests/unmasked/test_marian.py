@@ -22,7 +22,7 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import BOS, PADDING
 from unmasked.translator import Translator, folder_of
 
-TEXTS = [pair.german for pair in sentence_pairs(200, seed=5)]
+TEXTS = [pair.german for pair in sentence_pairs(60, seed=5)]
 ODD = ["", " Ein  Hund ", ">>eng<< ein", ">>xyz<< ein", "ein >>eng<<", "日本 ½", "a\u0301 ▁"]
 
 
@@ -73,7 +73,7 @@ def test_logits_and_both_searches_are_those_of_transformers(folder):
         exactly = {"forced_eos_token_id": None, "early_stopping": "never" if width > 1 else False}
         written = theirs.generate(**asked, max_length=71, num_beams=width, **exactly)[:, 1:]
         assert torch.equal(order[tokens], written)
-        assert 20 < (tokens[:, -1] == PADDING).sum() < 200
+        assert 6 < (tokens[:, -1] == PADDING).sum() < 60
     assert not torch.equal(*(F.pad(found[width], (0, 70))[:, :70] for width in (1, 4)))
     read = F.pad(found[1][:, :-1], (1, 0), value=BOS)
     with torch.no_grad():

@@ -204,7 +204,7 @@ def test_compiled_gives_the_same(monkeypatch):
 
     torch._dynamo.reset()
     monkeypatch.setattr(torch, "compile", traced)
-    recipe, model, other = Recipe(steps=2, tokens=60), exact(), exact()
+    recipe, model, other = Recipe(steps=1, tokens=60), exact(), exact()
     usual, history = quiet(model, recipe), quiet(other, replace(recipe, compile=True))
     assert asked == [{"dynamic": True}]
     assert history["loss"] == pytest.approx(usual["loss"], abs=1e-12)
@@ -216,7 +216,7 @@ def test_compiled_gives_the_same(monkeypatch):
 
 def test_it_learns():
     """To repeat its source: nearly all of what it could know."""
-    recipe = Recipe(steps=150, tokens=400, rate=0.02, warmup=20, smoothing=0.0)
+    recipe = Recipe(steps=120, tokens=400, rate=0.02, warmup=20, smoothing=0.0)
     model = small(0.0, d_model=32, d_ff=64)
     history = quiet(model, recipe, small_corpus(400, longest=5), every=10)
     assert history["loss"][0] > 2.5
