@@ -220,8 +220,6 @@ def test_a_seed_gives_the_same_pairs_everywhere(seed, held_out, expected):
 
 test_what_cannot_be_drawn_is_refused = refusals(
     (lambda: sentence_pairs(0), "count: expected a whole number of at least 1, got 0"),
-    (lambda: sentence_pairs(10**7), "count: expected at most 1,000,000, got 10000000"),
-    (lambda: sentence_pairs(1, seed=-1), "seed: expected a whole number"),
     (lambda: sentence_pairs(1, seed=2.5), "seed: expected a whole number"),
 )
 

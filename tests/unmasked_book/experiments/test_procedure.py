@@ -2,7 +2,7 @@
 
 import pytest
 
-from unmasked_book.experiments.procedure import LADDERS, TUNERS, Experiment, beyond
+from unmasked_book.experiments.procedure import LADDERS, TUNERS, Experiment
 
 RATES = LADDERS["rate"]
 
@@ -37,10 +37,3 @@ def test_each_case_climbs_for_itself_and_seeds_that_choose_are_not_reported():
     assert all([x["right"] for x in row["trials"]] == [0, 0.1, 0.2] for row in rows)
     assert {job["seed"] for job in jobs} == {*TUNERS, 0, 1, 2}
     assert not set(TUNERS) & set(range(made.seeds))
-
-
-@pytest.mark.parametrize(
-    ("losses", "more"), [({1: 0.5, 2: 0.6}, []), ({2: 0.5}, [1, 3]), ({1: 0.7, 2: 0.5}, [3])]
-)
-def test_a_ladder_ends_where_it_ends(losses, more):
-    assert beyond([1, 2, 3], losses) == more
