@@ -48,18 +48,3 @@ def test_the_weights_are_small_halves_and_those_that_were_scored(name):
     assert result["training"]["recipe"] == train.read_toml(train.PRESETS / f"multi30k-{name}.toml")
     scores = result["float16"]["test_2016_flickr"]
     assert name == "en-de" or scores["beam 5"] > 36.52  # Wu et al. 2021, Transformer-tiny
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "wanted"),
-    [
-        ("de-en", "Zwei Kinder spielen im Garten.", "two children"),
-        ("en-de", "Two children are playing in the garden.", "zwei kinder spielen"),
-    ],
-)
-def test_it_loads_offline_by_name_or_folder_and_translates(tmp_path, name, source, wanted):
-    [written] = unmasked.load(name).translate([source])
-    assert written.startswith(wanted)
-    assert unmasked.load(MODELS / name).languages == tuple(name.split("-"))
-    with pytest.raises(ValueError, match=r"^model: .* de-en, en-de, got '.*none'"):
-        unmasked.load(tmp_path / "none")
