@@ -13,7 +13,7 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book import heads
-from unmasked_book.heads import ROLES, align, between_pieces, head_atlas, word_of_each
+from unmasked_book.heads import ROLES, align, head_atlas, word_of_each
 
 # --- Words that belong together ---------------------------------------------------------------
 
@@ -47,10 +47,6 @@ def test_each_piece_belongs_to_its_word():
     assert word_of_each(pieces, ["ein", "eisverkäufer", ",", "x", "geht", "."]) == [
         0, 1, 1, 1, 2, 3, 3, 4, 5,
     ]  # fmt: skip
-
-
-def test_links_of_words_become_links_of_all_their_pieces():
-    assert between_pieces({(0, 1), (1, 0)}, [0, 0, 1], [0, 1]) == {(0, 1), (1, 1), (2, 0)}
 
 
 # --- What heads look at -----------------------------------------------------------------------

@@ -52,7 +52,7 @@ def resumed(folder, **options):
 
 def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(tmp_path):
     """In the third checkpoint, which has the first deleted."""
-    recipe, folder, whole = replace(RECIPE, steps=8), tmp_path / "folder", small()
+    recipe, folder, whole = replace(RECIPE, steps=6), tmp_path / "folder", small()
     options = {"recipe": recipe, "checkpoint_every": 2, "every": 5}
     quiet(whole, recipe, every=5)
     with stopping_at(5), pytest.raises(KeyboardInterrupt):
