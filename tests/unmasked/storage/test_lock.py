@@ -17,6 +17,7 @@ from unmasked.storage.lock import HOLDER, held
 def test_a_second_training_is_refused_and_what_was_killed_holds_nothing(tmp_path):
     hears, told = context().Pipe(duplex=False)
     other = started(hold, tmp_path, told)
+    told.close()  # so that its death would be heard
     assert hears.recv() == "held"
     there = rf"expected .*without another training, got .* \(process {other.pid} on .*, since"
     for resume in (False, True):
