@@ -70,10 +70,10 @@ check: setup  ## formatting, lint, types and spelling
 	$(BIN)/codespell
 
 unit: setup  ## unit tests, and the tests of the notebooks and pages
-	$(BIN)/pytest --ignore=tests/browser -n auto
+	$(BIN)/pytest --ignore=tests/browser -n auto --dist worksteal
 
 coverage: setup  ## the unit tests once more, with how much of the package they reach
-	$(BIN)/pytest --ignore=tests/browser -n auto --cov --cov-report=term
+	$(BIN)/pytest --ignore=tests/browser -n auto --dist worksteal --cov --cov-report=term
 
 validate: setup  ## runs every notebook again and compares all its outputs; NAMES="01_masks …" for some
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(NAMES:%=book/%.ipynb),book) --nbval --nbval-current-env --nbval-cell-timeout=300 -n auto --dist loadfile

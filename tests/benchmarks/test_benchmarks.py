@@ -1,11 +1,8 @@
 """The benchmarks' arithmetic, and that what is recorded is what was measured."""
 
-import itertools
-import time
-
 import pytest
 
-from timing import Times, interleaved
+from timing import Times
 from unmasked_book.records import recorded, recorded_names
 
 RUNS = {name: recorded(name) for name in recorded_names()}
@@ -17,15 +14,6 @@ def test_a_ratio_compares_within_a_round():
     assert times.ratio("ours", "theirs") == 3.0
     assert times.median("ours") == 2.0
     assert times.quartiles("theirs") == (3.5, 5.0)
-
-
-def test_rounds_are_interleaved_begin_with_another_each_time_and_are_timed_run_by_run(monkeypatch):
-    clock = itertools.accumulate([0.0, 1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0])  # each run, then a pause
-    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    order = []
-    times = interleaved({name: lambda name=name: order.append(name) for name in "ab"}, 2, "cpu")
-    assert "".join(order) == "ab" + "ab" + "ba"  # the first round is not timed
-    assert times.seconds == {"a": [1.0, 4.0], "b": [2.0, 3.0]}
 
 
 @pytest.mark.parametrize("name", BESIDE_PEERS)

@@ -6,7 +6,6 @@ import pytest
 
 from helpers.pages import BOOK, ROOT, notebooks, pages, prose, repository
 from unmasked_book.faulty import listed
-from unmasked_book.figures import figure
 
 NAMES = [page.removeprefix("book/") for page in pages()]
 SLUG = repository().removeprefix("https://github.com/")
@@ -50,11 +49,6 @@ def test_readme_links_exist_and_lead_there_from_anywhere():
 
 
 # --- Names ----------------------------------------------------------------------------------------
-
-
-def test_every_block_of_the_architecture_leads_to_a_chapter():
-    found = re.findall(r'href="[^"]+/book/([^"]+)\.html"', figure("architecture").svg)
-    assert {*found} == {name for name in NAMES if "01" <= name < "08"}
 
 
 @pytest.mark.parametrize("kind", ["bug", "erratum"])

@@ -4,7 +4,6 @@ import re
 import tomllib
 from copy import copy
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,9 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
 
-import unmasked
-from helpers.pages import BOOK, HTML, code_cells, notebooks, pages, repository
+from helpers.pages import BOOK, HTML, pages, repository
 
 EVERY = pytest.mark.parametrize("name", pages())
-CHAPTERS = pytest.mark.parametrize("name", notebooks())
 OWNER, NAME = repository().split("/")[-2:]
 SITE = f"https://{OWNER}.github.io/{NAME}"
 
@@ -65,31 +62,6 @@ def test_every_character_of_a_formula_is_in_our_font():
     assert {c for c in used if not c.isspace() and ord(c) not in font} <= {"\u2061"}
 
 
-@CHAPTERS
-def test_every_figure_of_a_notebook_is_on_its_page_with_its_words(name):
-    said = [cell.metadata.get("mystnb", {}) for cell in code_cells(name)]
-    shown = [image["alt"] for image in page(f"book/{name}").select(".bd-article img")]
-    assert shown == [words["image"]["alt"] for words in said if "image" in words]
-
-
-@EVERY
-def test_a_page_has_one_title_and_headings_that_nest(name):
-    headings = page(name).select("article.bd-article :is(h1, h2, h3, h4)")
-    levels = [int(heading.name[1]) for heading in headings]
-    assert levels.count(1) == 1 == levels[0]
-    assert all(b <= a + 1 for a, b in pairwise(levels))
-
-
-@EVERY
-def test_a_page_says_to_others_what_it_is(name):
-    [canonical] = page(name).select('link[rel="canonical"]')
-    [description] = page(name).select('meta[name="description"]')
-    [image] = page(name).select('meta[property="og:image"]')
-    assert canonical["href"] == f"{SITE}/{name}.html"
-    assert 60 < len(description["content"]) <= 210
-    assert (HTML / image["content"].removeprefix(f"{SITE}/")).exists()
-
-
 def test_the_site_can_be_published_as_it_is():
     sitemap = (HTML / "sitemap.xml").read_text(encoding="utf-8")
     assert {f"{SITE}/{name}.html" for name in pages()} <= {*re.findall("<loc>(.*?)</loc>", sitemap)}
@@ -118,25 +90,3 @@ def test_a_wrong_address_leads_on_from_anywhere():
     local = [href for href in links if "//" not in href]
     assert all(href.startswith((f"/{NAME}/", "#")) for href in local)
     assert f"/{NAME}/book/03_attention.html" in local
-
-
-def test_the_index_leads_to_every_term_and_no_chapter_is_without():
-    terms = tomllib.loads((BOOK / "terms.toml").read_text(encoding="utf-8"))
-    assert {*notebooks()} <= {*terms}
-    links = {link.text: link["href"] for link in page("genindex").select(".indextable a")}
-    for name, headings in terms.items():
-        for term in (term for terms in headings.values() for term in terms):
-            address, _, anchor = links[term].partition("#")
-            assert address == f"book/{name}.html", term
-            assert page(f"book/{name}").find(id=anchor), term
-
-
-def test_the_package_page_has_what_is_offered_with_its_source_a_test_and_a_chapter():
-    shown = {entry["id"].removeprefix("unmasked.") for entry in page("book/api").select("dt[id]")}
-    names = {name.rpartition(".")[2] for name in shown}
-    modules = {name.rpartition(".")[0].partition(".")[0] for name in shown}
-    assert {*unmasked.__all__} - {"device", "PRESETS"} <= names | modules
-    for entry in page("book/api").select("dl.py:has(> dt[id])"):
-        words = [link.text for link in entry.dd.find_all("a")][:3]
-        assert words[:2] == ["Source", "tests"], entry.dt["id"]
-        assert re.fullmatch(r"chapter \d+", words[2])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import unmasked
 from unmasked_book import recorded
 
 ROOT = Path(__file__).parents[2]
@@ -23,12 +22,6 @@ def test_what_is_shown_is_printed():
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(code, names)
         assert out.getvalue() == (printed or code.splitlines()[-1].removeprefix("# ") + "\n")
-
-
-def test_the_floors_are_those_of_the_package():
-    floors = " ".join(re.findall(r"^    (\w[\w ]*)", unmasked.__doc__, re.M)).split()
-    listed = re.findall(r"\w+", TEXT[1])
-    assert [name for name in floors if name not in listed] == ["__main__"]
 
 
 @pytest.mark.parametrize(("name", "direction"), [("de-en", "German to"), ("en-de", "English to")])

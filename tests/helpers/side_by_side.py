@@ -1,15 +1,24 @@
-"""What several processes do at once: `torchrun … -m helpers.side_by_side FUNCTION FOLDER`."""
+"""Other processes, forked from one that has imported everything, and what they do at once."""
 
 import json
+import os
+import socket
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
+from functools import cache
+from multiprocessing import forkserver, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
+from unittest import mock
 
-import torch
-
+from helpers.crashes import NAMES, made
 from helpers.small_training import quiet, small, stopping_at
-from unmasked import Transformer
+from unmasked import Transformer, cli
 from unmasked.storage.files import tensors_of, write_tensors
+from unmasked.storage.lock import held
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
@@ -20,6 +29,50 @@ RECIPES = {
     "in parts": Recipe(**USUAL, accumulate=3, clip=None, packed=True, average=0.8),
     "one sentence": Recipe(**{**USUAL, "tokens": 10}, accumulate=2, optimizer="adam"),
 }
+
+
+@cache
+def context() -> ForkServerContext:
+    """Without threads, which nothing that forks may have."""
+    alone = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    forking = get_context("forkserver")
+    forking.set_forkserver_preload([__name__, "torch._dynamo"])  # which an optimiser imports
+    with mock.patch.dict(os.environ, alone, PYTHONPATH=os.pathsep.join(sys.path)):
+        forkserver.ensure_running()
+    return forking
+
+
+def started(work: Callable, *arguments: object, **environment: str) -> ForkServerProcess:
+    process = context().Process(target=within, args=(environment, work, *arguments))
+    process.start()
+    return process
+
+
+def within(environment: dict[str, str], work: Callable, *arguments: object) -> None:
+    os.environ.update(environment)
+    work(*arguments)
+
+
+def finished(*others: ForkServerProcess) -> None:
+    try:
+        for other in others:
+            other.join(300)
+            assert other.exitcode == 0
+    finally:
+        for other in others:
+            other.kill()
+
+
+def ranks(count: int) -> list[dict[str, str]]:
+    """The environment of each process, as torchrun makes it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [{**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+
+
+# --- What they do -----------------------------------------------------------------------------
 
 
 def trained(name: str, folder: Path | None = None) -> tuple[Transformer, History]:
@@ -54,6 +107,21 @@ def resume(folder: Path) -> None:
         write_tensors(folder / f"resumed{group.rank}.safetensors", tensors_of(again))
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    {"trainings": trainings, "resume": resume}[sys.argv[1]](Path(sys.argv[2]))
+def command(words: list[str], said: Path) -> None:
+    """One of the package's, with what it prints in a file."""
+    sys.argv = ["__main__.py", *words]
+    with said.open("w") as file, redirect_stdout(file):
+        cli.main()
+
+
+def hold(folder: Path, told: Connection) -> None:
+    """As a training does, until it is killed."""
+    with held(folder):
+        told.send("held")
+        time.sleep(100)
+
+
+def save_in_turn(folder: Path) -> None:
+    for turn in range(6):
+        made(NAMES[turn % 2]).save(folder)
+        time.sleep(0.02)

@@ -221,13 +221,11 @@ def converted(*given, of="", **options):
 
 
 test_other_arguments_that_are_refused = refusals(
-    (converted(target_vocab=5), "source_vocab: expected the size of a vocabular"),
     (converted(small_config(), source_vocab=5), "options: expected none beside"),
     (converted(small_config(d_ff=32)), r".*linear1\.weight: expected shape"),
     (converted("base"), "config: expected a TransformerConfig, got str"),
     (converted(of=FIRST, dropout=0.5), r"options: .* got \['dropout'\]"),
     (converted(small_config(attention_bias=False)), r".*query\.bias: .* not zero"),
-    (lambda: to_torch(nn.Linear(2, 2)), "module: expected .* got"),
     (lambda: from_torch(None), "module: expected .* got"),
 )
 

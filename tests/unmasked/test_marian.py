@@ -22,7 +22,7 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import BOS, PADDING
 from unmasked.translator import Translator, folder_of
 
-TEXTS = [pair.german for pair in sentence_pairs(200, seed=5)]
+TEXTS = [pair.german for pair in sentence_pairs(60, seed=5)]
 ODD = ["", " Ein  Hund ", ">>eng<< ein", ">>xyz<< ein", "ein >>eng<<", "日本 ½", "a\u0301 ▁"]
 
 
@@ -73,7 +73,7 @@ def test_logits_and_both_searches_are_those_of_transformers(folder):
         exactly = {"forced_eos_token_id": None, "early_stopping": "never" if width > 1 else False}
         written = theirs.generate(**asked, max_length=71, num_beams=width, **exactly)[:, 1:]
         assert torch.equal(order[tokens], written)
-        assert 20 < (tokens[:, -1] == PADDING).sum() < 200
+        assert 6 < (tokens[:, -1] == PADDING).sum() < 60
     assert not torch.equal(*(F.pad(found[width], (0, 70))[:, :70] for width in (1, 4)))
     read = F.pad(found[1][:, :-1], (1, 0), value=BOS)
     with torch.no_grad():
@@ -127,20 +127,13 @@ def test_the_commands_take_it_and_its_attention_can_be_seen(folder, capsys, monk
     ("change", "message"),
     [
         ({"share_encoder_decoder_embeddings": False}, "embeddings: expected True, got False; only"),
-        ({"tie_word_embeddings": False}, "tie_word_embeddings: expected True, got False; only"),
         ({"decoder_vocab_size": 7}, r"decoder_vocab_size: expected \d+, got 7; only one voc"),
-        ({"decoder_ffn_dim": 7}, "decoder_ffn_dim: expected 48, got 7; only"),
         ({"activation_function": "tanh"}, "function: expected relu or gelu or swish, got tanh"),
-        (
-            {"vocab_size": 9, "decoder_vocab_size": None},
-            "got a vocab.json that does not number 9 pi",
-        ),
         ({"d_model": 64}, "folder, got .* expected shape .* got .*; its files are damaged"),
         ({"max_position_embeddings": 10**12}, "folder, got a table of 1,000,000,000,000 pos"),
         ({"encoder_layers": 9}, "folder, got 11 layers and weights of"),
         ("target_vocab.json", "target_vocab.json: expected False, got True; only one vocabulary"),
         ("source.spm", "folder, got pieces: expected a model of sentencepiece, got"),
-        ("model.safetensors", "folder, got .* expected a safetensors file"),
         ("pytorch_model.bin", "folder, got a pytorch_model.bin that cannot be read"),
     ],
 )

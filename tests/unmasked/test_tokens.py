@@ -50,7 +50,6 @@ def test_a_word_that_nobody_knows_is_refused():
     [
         (["<pad>", "<eos>", "<bos>", "a"], "<pad> <eos> <bos>"),
         (["<pad>", "<bos>", "<eos>", "a", "a"], "<pad> <bos> <eos>"),
-        (["<pad>", "<bos>", "<eos>", 5], "<pad> <bos> <eos>"),
         ([], "none"),
     ],
 )
@@ -133,9 +132,7 @@ def changed(part, value):
     ("text", "got"),
     [
         ("", "Expecting value"),
-        ("{}", "'model'"),
         ("[" * 100_000, ""),
-        (changed("model.merges", [["no", "piece"]]), ""),
         (changed("model.merges", [["a", "b", "ab"]]), ""),
         (changed("model.vocab", [SMALL.words]), ""),
         *[(changed(f"model.vocab.{SMALL.words[-1]}", n), "") for n in ("7", 50_000, -1, 4)],
@@ -152,9 +149,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(text, got):
     [
         ("normalizer", {"type": "Replace", "pattern": {"Regex": "(a+)+$"}, "content": ""}),
         ("normalizer", None),
-        ("padding", {"strategy": {"Fixed": 10**9}}),
         ("truncation", {"max_length": 3}),
-        ("post_processor", {"type": "ByteLevel"}),
         ("model.dropout", 0.5),
     ],
 )

@@ -1,7 +1,6 @@
 """What is counted is what PyTorch counts and keeps."""
 
 import pytest
-import torch
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -9,7 +8,6 @@ from helpers import ragged, small_config
 from unmasked import Transformer, TransformerConfig, attention
 from unmasked.loss import teacher_forcing, translation_loss
 from unmasked_book import costs
-from unmasked_book.timing import decoding_step
 
 CONFIGS = {
     "convolutions": small_config("pytorch_walkthrough"),
@@ -76,17 +74,3 @@ def test_what_a_step_keeps_is_counted_to_a_few_per_cent(norm):
     counted = costs.kept_numbers(config, 24, 20, 16)
     kept = costs.kept_bytes(loss, model.parameters())
     assert kept == pytest.approx(4 * sum(counted.values()), rel=0.02)
-
-
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
-def test_formats_are_pytorchs(name):
-    known, ours = torch.finfo(getattr(torch, name)), costs.FORMATS[name]
-    found = ours.step, ours.largest, ours.smallest, 1 + ours.exponent + ours.fraction
-    assert found == (known.eps, known.max, known.smallest_normal, known.bits)
-
-
-def test_a_decoding_step_makes_as_many_calls_at_every_width():
-    for width in (16, 64):
-        config = TransformerConfig(source_vocab=1000, target_vocab=1000, d_model=width, n_heads=4,
-                                   n_layers=2, d_ff=4 * width, norm="pre")  # fmt: skip
-        assert costs.calls(decoding_step(config, 1, torch.device("cpu"))).total() == 61

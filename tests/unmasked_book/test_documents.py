@@ -16,10 +16,3 @@ def test_a_documents_model_runs(name):
     logits = Transformer(config).eval()(ragged([7, 4, 1]), ragged([6, 2, 5], 19))
     assert logits.shape == (3, 6, 19)
     assert logits.isfinite().all()
-
-
-def test_no_two_documents_have_the_same_model_and_an_unknown_one_is_refused():
-    vocabularies = {"source_vocab": 5, "target_vocab": 5}
-    assert len({document(name, **vocabularies) for name in DOCUMENTS}) == len(DOCUMENTS) == 5
-    with pytest.raises(ValueError, match=r"^name: expected 'pytorch_walkthrough' or .*, got"):
-        document("base", **vocabularies)

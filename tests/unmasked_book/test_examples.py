@@ -1,6 +1,5 @@
 """The words to spell, and training on them."""
 
-import pytest
 import torch
 
 from helpers.refusals import refusals
@@ -20,13 +19,6 @@ def test_the_target_is_the_word_backwards_between_its_marks():
     assert target.tolist() == [[BOS, 5, 4, 3, EOS], [BOS, 28, EOS, PADDING, PADDING]]
     assert examples.decode_words(target) == ["cba", "z"]
     assert examples.decode_words(torch.tensor([[3, 4, 5]])) == ["abc"]  # no EOS yet
-
-
-def test_a_model_that_spells_is_told_from_one_that_does_not(monkeypatch):
-    model, words = examples.speller(d_model=16, n_heads=2, d_ff=16), ["ab", "abc", "xyz"]
-    written = examples.encode_words(["ab", "abc", "zzz"])[1]
-    monkeypatch.setattr(examples, "greedy", lambda *_, **__: written)
-    assert examples.share_spelled(model, words) == pytest.approx(2 / 3)
 
 
 def test_training_lowers_the_loss_and_ends_in_evaluation_mode():

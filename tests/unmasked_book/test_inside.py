@@ -5,7 +5,7 @@ import torch
 
 import unmasked
 from unmasked_book.captions import caption_pairs
-from unmasked_book.inside import batch_of, caption_links, has_repeats, stream_parts
+from unmasked_book.inside import batch_of, caption_links, stream_parts
 
 
 @pytest.fixture(scope="module")
@@ -17,20 +17,6 @@ def test_links_of_captions_join_the_pieces_of_words_that_belong_together(transla
     pairs, links = caption_pairs(translator), caption_links(translator)
     source, target = (translator.source.pieces(text.lower()) for text in pairs[8])
     assert {(source[s], target[t]) for s, t in links[8]} >= {("▁cake", "▁kuchen"), ("▁on", "▁auf")}
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("eine katze sieht eine katze.", True),
-        ("Katze, katze", True),
-        ("der hund sieht den hund.", False),  # four letters
-        ("mit seinem bruder und seinem hund, einem alten auf einem stuhl", False),
-        ("their dogs and their cats", False),
-    ],
-)
-def test_a_repeated_word_is_long_and_no_article_or_possessive(text, found):
-    assert has_repeats(text) == found
 
 
 def test_what_is_added_to_the_stream_adds_up_to_it(translator):

@@ -51,18 +51,3 @@ def test_the_weights_are_small_halves_and_those_that_were_scored(name):
     card = (MODELS / name / "README.md").read_text(encoding="utf-8")
     for split, found in result["float16"].items():
         assert f"| {split} | {found['greedy']:.2f} | {found['beam 5']:.2f} |" in card
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "wanted"),
-    [
-        ("de-en", "Zwei Kinder spielen im Garten.", "two children"),
-        ("en-de", "Two children are playing in the garden.", "zwei kinder spielen"),
-    ],
-)
-def test_it_loads_offline_by_name_or_folder_and_translates(tmp_path, name, source, wanted):
-    [written] = unmasked.load(name).translate([source])
-    assert written.startswith(wanted)
-    assert unmasked.load(MODELS / name).languages == tuple(name.split("-"))
-    with pytest.raises(ValueError, match=r"^model: .* de-en, en-de, got '.*none'"):
-        unmasked.load(tmp_path / "none")

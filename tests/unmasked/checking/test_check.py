@@ -160,24 +160,6 @@ def faults(model, **options):
     return {finding.property: finding for finding in check(model, quiet=True, **options).faults}
 
 
-SEEN = {
-    ("the batch comes second", "runs"): r"shape \[5, 11, 17\] instead of \[11, 5, 17\]",
-    ("a mask without its diagonal", "runs"): r"^output\[0\] of sentence 0 is not finite$",
-    ("it writes into the tokens", "repeats"): "writes into the tokens",
-    (
-        "a causal mask shifted by one",
-        "causality",
-    ): r"^output\[0\] moves .* target\[1\] .*\(7 of 10 ",
-    ("no positions in the decoder", "order"): "the decoder has no positions$",
-    ("one sentence's padding for all", "padding"): r"than 4 and 5 words, output\[\d\] moves by",
-    ("a detached memory", "gradient"): ": source_embedding.weight, encoder.* and 32 more$",
-    (
-        "tied and then made anew",
-        "tied",
-    ): "^two tensors each: target_embedding.weight and generator.weight",
-}
-
-
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_fault_is_found_and_no_other(name):
     make, properties, options, _ = FAULTY[name]
@@ -185,7 +167,6 @@ def test_a_fault_is_found_and_no_other(name):
     assert {finding.property for finding in report.faults} == properties
     assert not report.ok
     for finding in report.faults:
-        assert re.search(SEEN.get((name, finding.property), "."), finding.what)
         assert finding.advice
 
 
@@ -216,19 +197,6 @@ def test_nothing_is_compared_where_two_calls_differ():
         assert {place for place, verdict in verdicts.items() if verdict == "not offered"} == unclear
 
 
-class ALeakAndNoise(Healthy):
-    def forward(self, source, target):
-        return F.dropout(
-            super().forward(source, target) + self.target_embedding(target).mean(), 0.1
-        )
-
-
-class FailsWithGradients(Healthy):
-    def embed(self, embedding, tokens):
-        x = super().embed(embedding, tokens)
-        return x if embedding is self.target_embedding else torch.from_numpy(x.numpy())
-
-
 class Placeless(Healthy):
     """A decoder without positions; that shows in the gradient of its embedded words alone."""
 
@@ -237,27 +205,17 @@ class Placeless(Healthy):
         return found if embedding is self.source_embedding else self.words(tokens)
 
 
-OTHERS = {  # variants, and what is wrong with them
-    "a leak and noise": (ALeakAndNoise, None, {"repeats", "causality"}),
-    "what fails with gradients only": (
-        FailsWithGradients,
-        None,
-        {"repeats", "padding", "gradient", "registered"},
-    ),
-    "words without a module": (
-        Placeless,
-        lambda self, x: F.embedding(x, self.target_embedding.weight),
-        set(),
-    ),
-    "words by keyword": (Placeless, lambda self, x: self.target_embedding(input=x), set()),
-    "detached words": (Placeless, lambda self, x: self.target_embedding(x).detach(), {"gradient"}),
+LOOKED_UP = {  # how the decoder's words are, and what is wrong with that
+    "without a module": (lambda m, x: F.embedding(x, m.target_embedding.weight), set()),
+    "by keyword": (lambda m, x: m.target_embedding(input=x), set()),
+    "detached": (lambda m, x: m.target_embedding(x).detach(), {"gradient"}),
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_variant_is_accused_of_what_it_does_and_of_nothing_else(name):
-    kind, words, expected = OTHERS[name]
-    variant = type("Variant", (kind,), {"words": words})
+@pytest.mark.parametrize("name", LOOKED_UP)
+def test_words_may_be_looked_up_in_any_way_that_trains_them(name):
+    words, expected = LOOKED_UP[name]
+    variant = type("Variant", (Placeless,), {"words": words})
     assert set(faults(variant(), **VOCABULARIES)) == expected
 
 
@@ -303,18 +261,6 @@ def test_a_mask_without_its_diagonal_is_noted_where_the_first_row_is_looked_afte
 
     what = notes(Transformer(small_config()), forward=strictly)["own words"].what
     assert what.startswith("output[1] reads earlier words in what decoder.layers.1.self_atten")
-
-
-def test_a_word_that_hardly_moves_its_output_is_noted():
-    numbers = torch.linspace(0, 1, TARGET).double()
-
-    def deaf(model, source, target):
-        logits = model(source, torch.full_like(target, 3)).double()
-        return (logits + 1e-7 * numbers[target].cumsum(1)[..., None]).float()
-
-    found = notes(Healthy(), forward=deaf, **VOCABULARIES)
-    assert re.match(r"target\[\d\] moves output\[\d\] by no more than", found["own words"].what)
-    assert found["order"].what == "the target words move the outputs too little to judge"
 
 
 def test_probabilities_and_what_rounding_alone_moves_are_noted():
@@ -500,13 +446,11 @@ def lazy():
         (lambda: F.relu, {}, "model: expected a Module, got function"),
         (lazy, {}, "model: expected parameters that have numbers, got some without"),
         (Healthy, {"source_vocab": None}, "source_vocab: expected the number of words, got None"),
-        (Healthy, {"source_vocab": 3}, "source_vocab: .* at least 4, got 3"),
         (ours(), {"target_vocab": 10**12}, "target_vocab: expected at most .*, got 1000000000000"),
         (Healthy, {"padding": 13}, "padding: expected a token below source_vocab=13, got 13"),
         (Healthy, {"seed": -1}, "seed: .* at least 0, got -1"),
         (Healthy, {"forward": "model"}, "forward: expected a function of .*, got str"),
         (Healthy, {"tied": [("generator.weight", "words.weight")]}, "tied: .*, got 'words.weight'"),
-        (Healthy, {"tied": 5}, "tied: expected pairs of parameter names, got 5"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(make, options, message):

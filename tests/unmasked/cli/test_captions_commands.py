@@ -117,18 +117,6 @@ def test_evaluating_prints_both_searches_and_the_signature(run, scored):
     assert re.match(r"beam 3 +BLEU \d+\.\d\d; chrF \d+\.\d\d\nval, 4 sentences; ", few)
 
 
-def test_the_published_score_stands_beside_the_one_that_was_found(run, scored, tmp_path):
-    made = Translator.load(run)
-    made.about["scores"] = {"val": {"greedy": 12.34, "beam 5": 56.78}}
-    made.save(tmp_path)
-    found = scored("--test", "val", model=tmp_path)
-    assert re.findall(r"(\w+) +BLEU \S+, published (\S+);", found) == [
-        ("greedy", "12.34"),
-        ("5", "56.78"),
-    ]
-    assert "published" not in scored("--test", "val", "--sentences", 3, model=tmp_path)
-
-
 @pytest.mark.parametrize(
     ("languages", "test", "wanted"),
     [(None, "val", "phrasebook, for a model"), (("en", "de"), "phrasebook", "one of Multi30k's")],

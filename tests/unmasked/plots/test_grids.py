@@ -1,7 +1,5 @@
 """Grids: the colours and arrays in the axes, and the words that go with them."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -11,11 +9,6 @@ from helpers.refusals import refusals
 from unmasked import plots
 from unmasked.masks import causal_mask, padding_mask
 from unmasked.plots.grids import FILL, FUTURE, MAY, OTHER, PADDED
-
-
-def names(axis, side):
-    return [tick.get_text() for tick in getattr(axis, f"get_{side}ticklabels")()]
-
 
 # --- Matrices ---------------------------------------------------------------------------------
 
@@ -37,13 +30,6 @@ def test_matrices_share_a_scale_or_have_their_own(options, limits):
     assert [axis.images[0].get_clim() for axis in axes[:2]] == limits
     assert np.array_equal(axes[1].images[0].get_array(), VALUES["large"])
     assert "large: 1 rows by 2 columns, values from -9 to 0.5, framed 1.2" in picture.words
-
-
-def test_numbers_are_written_into_the_cells_also_those_that_are_none():
-    values = torch.tensor([[-1.0, 3.0, -math.inf, math.nan]])
-    [axis] = plots.matrices({"": values}, numbers=True, signed=True).figure.axes
-    assert [text.get_text() for text in axis.texts] == ["−1.00", "3.00", "−∞", "nan"]
-    assert axis.images[0].get_clim() == (-3, 3)
 
 
 # --- Masks ------------------------------------------------------------------------------------
@@ -81,18 +67,6 @@ def test_masks_are_drawn_square_by_square_with_their_reasons(mask, words, expect
     assert legend == [reason for reason in FILL if any(reason in row for row in expected)]
 
 
-def test_the_three_masks_of_a_batch_stand_in_a_row_for_each_sentence():
-    source, target = torch.tensor([[3, 4], [3, 0]]), torch.tensor([[1, 5, 6], [1, 5, 0]])
-    read, written = [["a", "b"], ["a", "<pad>"]], [["<bos>", "x", "y"], ["<bos>", "x", "<pad>"]]
-    masks = {"encoder": padding_mask(source), "cross": padding_mask(source)}
-    decoder = padding_mask(target) & causal_mask(3)
-    picture = plots.batch_masks(read, written, **masks, decoder=decoder)
-    sizes = [(len(drawn(axis)), len(drawn(axis)[0])) for axis in picture.figure.axes]
-    assert sizes == [(2, 2), (3, 3), (3, 2)] * 2
-    assert drawn(picture.figure.axes[5]) == [[MAY, PADDED]] * 3
-    assert "cross-attention, “<bos> x <pad>” over “a <pad>”: 3 of 6 pairs" in picture.words
-
-
 # --- Attention maps, batches and refusals -----------------------------------------------------
 
 WEIGHTS = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
@@ -105,13 +79,6 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert np.array_equal(picture.figure.axes[1].images[0].get_array(), WEIGHTS)
     assert "$x_$ → b to k0 1.00; framed: $x_$ → b to k0" in picture.words
     assert picture._repr_png_()  # a dollar is a letter
-
-
-def test_batches_show_words_and_padding():
-    picture = plots.batches({"a": torch.tensor([[3, 2, 0, 0], [4, 5, 6, 2]])})
-    [mesh] = picture.figure.axes[0].collections
-    assert mesh.get_array().astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0]]
-    assert "a: 2 sentences in 4 places, 25% padding" in picture.words
 
 
 test_what_cannot_be_drawn_is_refused = refusals(

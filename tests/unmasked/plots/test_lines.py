@@ -1,6 +1,5 @@
 """Curves and bars: the numbers in the axes, and the words that go with them."""
 
-import pytest
 import torch
 
 from unmasked import plots
@@ -34,19 +33,3 @@ def test_curves_count_from_zero_and_have_no_point_where_a_value_is_nan():
     assert first.get_xydata().tolist() == [[1, 2], [2, 1]]
     assert second.get_xydata().tolist() == [[0, 3], [1, 4], [2, 5]]
     assert "a goes from 2 at 1 to 1 at 2, lowest 1, highest 2" in picture.words
-
-
-def test_bars_have_their_lengths_and_numbers():
-    series = {"before": [0.25, 0.5], "after": [0.75, 1.0]}
-    picture = plots.bars(series, ["one", "two"], xlabel="share")
-    [axis] = picture.figure.axes
-    assert [patch.get_width() for patch in axis.patches] == [0.25, 0.5, 0.75, 1.0]
-    assert [text.get_text() for text in axis.texts] == ["0.25", "0.50", "0.75", "1.00"]
-    assert "before: one 0.25, two 0.50; after: one 0.75" in picture.words
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="x: expected 2 values, got 1"):
-        plots.bars({"x": [1.0]}, ["one", "two"], xlabel="")
-    with pytest.raises(ValueError, match="a: expected 1 values, got shape"):
-        curves({"a": [1, 2]}, [1])

@@ -7,7 +7,6 @@ from PIL import Image
 
 from unmasked import plots
 from unmasked.masks import causal_mask
-from unmasked.plots.picture import number
 
 
 def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
@@ -18,8 +17,3 @@ def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
     assert "<svg" in (tmp_path / "mask.svg").read_text()
     image = Image.open(io.BytesIO(first._repr_png_()))
     assert image.size[0] == pytest.approx(6.8 * 144, abs=2)
-
-
-def test_numbers_in_words_have_two_digits_that_count():
-    found = [number(x) for x in (0.123, 12.34, 0.0000314, 1234.5)]
-    assert found == ["0.12", "12", "3.1e-05", "1,234"]

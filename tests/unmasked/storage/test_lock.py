@@ -2,42 +2,34 @@
 
 import errno
 import os
-import subprocess
-import sys
 
 import pytest
 
 from helpers import same_tensors
+from helpers.side_by_side import context, hold, started
 from helpers.small_training import quiet, small
 from unmasked.storage import lock
 from unmasked.storage.checkpoint import checkpoints
 from unmasked.storage.files import tensors_of
 from unmasked.storage.lock import HOLDER, held
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from unmasked.storage.lock import held
-with held(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(100)
-"""
-
 
 def test_a_second_training_is_refused_and_what_was_killed_holds_nothing(tmp_path):
-    command = [sys.executable, "-c", HOLD, tmp_path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "held\n"
-        there = rf"expected .*without another training, got .* \(process {other.pid} on .*, since"
-        for resume in (False, True):
-            with pytest.raises(ValueError, match=there):
-                quiet(small(), folder=tmp_path, resume=resume)
-        (tmp_path / HOLDER).unlink()  # it may not have said so yet
-        with pytest.raises(ValueError, match="got one that writes there now; "):
-            quiet(small(), folder=tmp_path)
-        assert checkpoints(tmp_path) == []
-        assert other.poll() is None
-        other.kill()
+    hears, told = context().Pipe(duplex=False)
+    other = started(hold, tmp_path, told)
+    told.close()  # so that its death would be heard
+    assert hears.recv() == "held"
+    there = rf"expected .*without another training, got .* \(process {other.pid} on .*, since"
+    for resume in (False, True):
+        with pytest.raises(ValueError, match=there):
+            quiet(small(), folder=tmp_path, resume=resume)
+    (tmp_path / HOLDER).unlink()  # it may not have said so yet
+    with pytest.raises(ValueError, match="got one that writes there now; "):
+        quiet(small(), folder=tmp_path)
+    assert checkpoints(tmp_path) == []
+    assert other.is_alive()
+    other.kill()
+    other.join()
     quiet(small(), folder=tmp_path, checkpoint_every=4)
     assert len(checkpoints(tmp_path)) == 2
     assert not (tmp_path / HOLDER).exists()

@@ -185,7 +185,6 @@ def test_two_files_line_by_line(tmp_path, one, other, expected):
 test_what_is_refused = refusals(
     (lambda: batches_by_tokens([3, 9], 8), "max_tokens: expected room for the longest.*, 9"),
     (lambda: pad([[3], []]), "sentences: expected sentences of at least one token"),
-    (lambda: Corpus([[3]], []), "corpus: expected as many sources as targets, got 1 and 0"),
     (lambda: streamed(buffer=0), "buffer: expected a whole number of at least 1, got 0"),
     (lambda: next(streamed([]).stream(60, 0)), "read: expected at least one pair.*, got none"),
     (lambda: load_data("bible"), "data.name: expected .* or 'multi30k' or 'files', got 'bible'"),

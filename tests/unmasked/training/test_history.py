@@ -2,8 +2,6 @@
 
 import csv
 import math
-import re
-import sys
 import warnings
 
 import pytest
@@ -32,12 +30,6 @@ def test_columns_and_the_table():
     assert history.table("loss", "step", last=2) == " loss  step\n3.142     5\n    2    10"
     odd = History([{"step": 1000, "loss": math.nan, "norm": math.inf}])
     assert odd.table().split("\n")[1].split() == ["1000", "nan", "inf"]
-
-
-def test_the_plot_is_a_picture_with_words():
-    picture = example().plot("loss", title="Learning", log_y=True)
-    assert picture.words.startswith("Learning. loss over step. loss goes from 3.1 at 5 to 2 at 10")
-    assert picture.figure.axes[0].get_yscale() == "log"
 
 
 test_what_was_not_measured_is_refused = refusals(
@@ -90,21 +82,4 @@ def test_a_resumed_training_hides_what_it_does_again(tmp_path):
     assert events(tmp_path)["loss"] == {**dict.fromkeys(range(1, 6), 99.0), 6: 1, 7: 1, 8: 1}
 
 
-def test_without_tensorboard_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(ValueError, match=r"^tensorboard: expected the package tensorboard, got no"):
-        quiet(small(), tensorboard_folder=tmp_path / "none")
-    assert not (tmp_path / "none").exists()
-
-
 # --- Progress ---------------------------------------------------------------------------------
-
-
-def test_the_bar_shows_loss_and_rate_and_a_resumed_one_begins_where_it_was(tmp_path, capsys):
-    quiet(small(), progress=True, folder=tmp_path)
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert re.search(r"training: 100%.* 12/12 .*loss=\d\.\d+, rate=1.0e-03\]", printed.err)
-    quiet(small(), folder=tmp_path, resume=True, progress=True)
-    assert "12/12" in capsys.readouterr().err

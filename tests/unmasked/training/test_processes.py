@@ -1,53 +1,22 @@
 """Several processes share out a batch: the loss and the weights are those of one."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from helpers import difference, same_tensors, side_by_side
+from helpers.side_by_side import finished, ranks, started
 from unmasked.machine import device
 from unmasked.storage.files import read_tensors, tensors_of
 from unmasked.training.processes import processes
 
-ALONE = {
-    "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": os.pathsep.join(sys.path),
-}  # fmt: skip
 GPU, CPU = torch.device("cuda", 3), torch.device("cpu")
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
-
-
-def started(*arguments, **environment):
-    """One more Python, which runs a module."""
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    environment = {**os.environ, **ALONE, **environment}
-    return subprocess.Popen([sys.executable, "-m", *arguments], env=environment, **options)
-
-
-def finished(*nodes):
-    try:
-        for node in nodes:
-            said, _ = node.communicate(timeout=300)
-            assert node.returncode == 0, said
-    finally:
-        for node in nodes:
-            node.kill()
-            node.wait()
 
 
 def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     """Three: a sum of two does not depend on its order."""
-    run = "torch.distributed.run --standalone --nproc-per-node 3 -m helpers.side_by_side resume"
-    finished(started(*run.split(), tmp_path))
+    finished(*[started(side_by_side.resume, tmp_path, **rank) for rank in ranks(3)])
     through = read_tensors(tmp_path / "through0.safetensors")
     for name in ("resumed0", "resumed1", "resumed2", "through2"):
         assert same_tensors(read_tensors(tmp_path / f"{name}.safetensors"), through)
@@ -57,9 +26,9 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
 
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, monkeypatch):
     """Also where one of them has no sentence, and where each computes in parts."""
-    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), **ALONE}
-    other = started("helpers.side_by_side", "trainings", tmp_path, **shared, RANK="0")
-    for name, value in {**shared, "RANK": "1"}.items():
+    first, second = ranks(2)
+    other = started(side_by_side.trainings, tmp_path, **first)
+    for name, value in {**second, "GLOO_SOCKET_IFNAME": "lo"}.items():
         monkeypatch.setenv(name, value)
     side_by_side.trainings(tmp_path / "second")
     finished(other)

@@ -12,8 +12,6 @@ from unmasked_book.experiments.statistics import (
     difference,
     forest,
     interval,
-    row,
-    trials,
 )
 
 
@@ -38,24 +36,6 @@ def test_what_both_share_cancels_out():
     assert not above(b, a)
     assert interval(a).low < interval(b).high  # side by side they overlap
     assert difference(a, b).mean == pytest.approx(fmean(a) - fmean(b))
-
-
-def test_runs_that_cannot_be_compared_are_refused():
-    for values in ([1.0], [1.0] * 11):
-        with pytest.raises(ValueError, match="values: expected 2 to 10"):
-            interval(values)
-    with pytest.raises(ValueError, match="b: expected 2 values, got 3"):
-        difference([1.0, 2.0], [1.0, 2.0, 3.0])
-
-
-def test_a_row_is_named_by_what_only_it_has():
-    rows = [
-        {"size": size, "kind": "a", "trials": [{"right": size / 10}, {"right": size}]}
-        for size in (1, 2)
-    ]
-    assert trials(rows, "right", size=2) == [0.2, 2]
-    with pytest.raises(ValueError, match="where: expected one row, got 2 with"):
-        row(rows, kind="a")
 
 
 def test_what_decides_is_found_in_the_rows_and_drawn_in_units_of_what_is_clear():

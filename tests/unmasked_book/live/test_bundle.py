@@ -23,20 +23,6 @@ def written(tmp_path, monkeypatch):
     bundle.cache_clear()
 
 
-def test_what_is_imported_stands_first_and_once(written):
-    script = written(
-        a_js="// What it is.\nexport const a = 1; // stays\n\n  a + 1;\n",
-        b_css='p { content: "x"; }\n',
-        b_js='import { a } from "./a.js";\nexport function b() {\n  return a;\n}\n',
-        c_js='import { a } from "./a.js";\nimport { b } from "./b.js";\ndress("@CSS@");\nb(a);\n',
-    )
-    assert script == (
-        '(function () {\n"use strict";\n// a.js\nconst a = 1; // stays\na + 1;\n\n'
-        "// b.js\nfunction b() {\nreturn a;\n}\n\n"
-        '// c.js\ndress("p { content: \\"x\\"; }\\n");\nb(a);\n})();\n'
-    )
-
-
 def test_a_script_cannot_end_its_own_tag_and_two_of_one_name_are_refused(written):
     assert "</script" not in written(a_js='const tag = "</script>";\n')
     twice = 'import { a } from "./a.js";\nfunction* twice() {}\n'

@@ -4,7 +4,7 @@
 
 import re
 import signal
-from itertools import combinations
+from itertools import combinations, repeat
 
 import pytest
 import torch
@@ -40,28 +40,26 @@ def test_ours_and_other_ways_of_computing_the_same_are_right(step):
 @pytest.mark.parametrize("step", STEPS)
 def test_each_known_mistake_is_named_as_itself_and_is_far_from_every_other(step):
     def gap(one, other):
-        pairs = [
-            pair
-            for pair in zip(one, other, strict=True)
-            if not any(isinstance(x, Exception) for x in pair)
-        ]
+        pairs = zip(one, other, strict=True)
+        pairs = [pair for pair in pairs if not any(isinstance(x, Exception) for x in pair)]
         same = len(pairs) and all(a.shape == b.shape for a, b in pairs)
         return max(verdicts.distance(a, b) for a, b in pairs) if same else 1.0
 
-    numbers = range(len(probes(step)))
     computed = {"": [verdicts.expected(step, case) for case in probes(step)]}
     for mistake in known(step):
-        verdict = examine(step, piece(step, mistake.changes))
-        assert verdict.mistakes == (mistake.words,), verdict.message
-        computed[mistake.words] = [verdicts.computed(step, mistake.changes, n) for n in numbers]
+        outcomes = [verdicts.computed(step, mistake.changes, n) for n in range(len(probes(step)))]
+        assert verdicts.recognised(step, outcomes) == [(mistake,)]
+        assert any(map(verdicts.differs, repeat(step), probes(step), outcomes)), mistake.words
+        computed[mistake.words] = outcomes
+    verdict = examine(step, piece(step, mistake.changes))
+    assert verdict.mistakes == (mistake.words,), verdict.message
     kinds = {
         name: [verdicts.family(x) for x in each if isinstance(x, torch.Tensor)]
         for name, each in computed.items()
     }
     for one, other in combinations(computed, 2):
-        assert (
-            kinds[one] != kinds[other] or gap(computed[one], computed[other]) > 10 * verdicts.NEAR
-        )
+        far = gap(computed[one], computed[other]) > 10 * verdicts.NEAR
+        assert kinds[one] != kinds[other] or far
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ import json
 import linecache
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from unmasked import cli, plain
+from unmasked.text.phrasebook import sentence_pairs
+from unmasked.text.sources import phrasebook_data
 from unmasked_book.workshop import attempt, finish, grading, hint, hunt, hunting, save, solution
 from unmasked_book.workshop.files import UNFINISHED, loaded
 from unmasked_book.workshop.reference import STEPS, defined, text, whole
@@ -65,6 +68,9 @@ def test_a_file_that_is_right_loads_trained_weights_and_learns(tmp_path, capsys,
     out = capsys.readouterr().out
     assert "11 of 11" in out
     assert "→ three ladies drinking coffee." in out
+    work = "unmasked_book.workshop.work"
+    monkeypatch.setattr(f"{work}.phrasebook_data", partial(phrasebook_data, 2000))
+    monkeypatch.setattr(f"{work}.phrasebook_test", lambda _: sentence_pairs(20))
     finish(str(file), steps=5)
     assert "in 5 steps" in capsys.readouterr().out
     finish({})
@@ -93,9 +99,11 @@ def test_from_start_to_hint_in_a_shell(tmp_path, capsys, monkeypatch):
         ("def attention(:\n", "cannot be read: invalid syntax, in line 1: `def attention"),
         ("import nowhere\n", "ModuleNotFoundError: .*in line 1 of mine.py: `import nowhere`"),
         ("quit()\n", "stops with SystemExit"),
+        ("while True: pass\n", "mine.py was stopped after 0 seconds, in line 1"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_run_is_told_why(source, words, tmp_path, capsys):
+def test_a_file_that_cannot_be_run_is_told_why(source, words, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("unmasked_book.workshop.files.SECONDS", 0.2)
     if source is not None:
         (tmp_path / "mine.py").write_text(source, "utf-8")
     attempt(str(tmp_path / "mine.py"))
@@ -123,6 +131,7 @@ def test_a_hunt_says_what_it_was_only_when_it_is_mended(tmp_path, capsys, monkey
     hunt(seed=1, file=file)
     out = capsys.readouterr().out
     [mistake], _ = hunting.planted(1, 1)
+    monkeypatch.setattr(hunting, "STEPS", (mistake.step,))  # the others take as long and are right
     assert mistake.words not in out
     attempt(file)
     assert capsys.readouterr().out.startswith("Not yet: its numbers are not right.\nunmasked.check")
@@ -134,13 +143,17 @@ def test_a_hunt_says_what_it_was_only_when_it_is_mended(tmp_path, capsys, monkey
 
 
 def test_a_folder_is_graded_file_by_file_within_limits(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(grading, "SECONDS", 40)
+    def limited(path, steps, alone=grading.alone):
+        monkeypatch.setattr(grading, "SECONDS", 120 if path.name == "anna.py" else 1)
+        return alone(path, steps)
+
+    monkeypatch.setattr(grading, "alone", limited)
     written(tmp_path / "anna.py", "padding_mask")
     (tmp_path / "ben.py").write_text("while True: pass\n", "utf-8")
     assert run(monkeypatch, "grade", tmp_path, "--steps", "padding_mask", "causal_mask")
     out = capsys.readouterr().out
     assert "anna.py  ✓·  1 of 2" in out
-    assert re.search(r"ben.py   ✗✗  0 of 2  .*stopped after", out)
+    assert "ben.py   ✗✗  0 of 2  stopped after 1 seconds" in out
     with (tmp_path / "grades.csv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
     assert [row["right"] for row in rows] == ["1", "0", "0", "0"]
