@@ -49,7 +49,9 @@ class SinusoidalPositions(nn.Module):
         check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
         super().__init__()
         self.d_model = d_model
-        table = sinusoids(0, max_len, d_model).to(torch.get_default_dtype())
+        table = torch.empty(max_len, d_model)
+        if not table.is_meta:
+            table = sinusoids(0, max_len, d_model).to(table)
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

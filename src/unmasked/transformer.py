@@ -4,11 +4,12 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from .attention import AttentionMaps, Mapped
 from .config import TransformerConfig
@@ -194,6 +195,22 @@ def check_called(model: Transformer) -> None:
 def tie_again(model: Transformer, _: object) -> None:
     """After load_state_dict, which with assign=True makes new parameters too."""
     model.tie()
+
+
+class Undrawn(TorchFunctionMode):
+    """No numbers are drawn: on the meta device, that would load PyTorch's compiler."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        drawing = getattr(func, "__module__", "") == "torch.nn.init"
+        return None if drawing else func(*args, **(kwargs or {}))
+
+
+def without_numbers(config: TransformerConfig) -> Transformer:
+    """What a configuration makes, on the meta device: only shapes."""
+    with Undrawn(), torch.device("meta"):
+        return Transformer(config)
 
 
 EVALUATIONS = threading.Lock()  # held while a model's mode is changed

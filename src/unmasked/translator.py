@@ -20,7 +20,7 @@ from .storage.model import Kept, check_kept, read, write
 from .text.corpus import Corpus
 from .text.sources import languages
 from .tokens import EOS, Vocabulary, pad
-from .transformer import Transformer
+from .transformer import Transformer, without_numbers
 
 BUDGET = 1 << 14  # tokens that a search gets at once, padding included
 FAR = 4  # times as long as the model was made for: refused, since nothing would come of it
@@ -215,8 +215,7 @@ class Translator:
 
     @classmethod
     def from_kept(cls, kept: Kept) -> Translator:
-        with torch.device("meta"):
-            model = Transformer(kept.config)
+        model = without_numbers(kept.config)
         filled(model, kept.tensors)
         check_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)

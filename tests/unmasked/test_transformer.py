@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from helpers import DEVICES, MODELS, VOCABULARY, difference, ragged, small_config, small_model
 from unmasked import AttentionMaps, Transformer
+from unmasked.config import POSITIONS
 from unmasked.fast.guard import is_plain
 from unmasked.masks import causal_mask, length_mask, padding_mask
 
@@ -48,7 +49,7 @@ def test_maps_say_what_each_layer_attended_to_and_change_no_logit(preset):
     options=st.fixed_dictionaries(
         {
             "norm": st.sampled_from(["post", "pre"]),
-            "positions": st.sampled_from(["sinusoidal", "learned"]),
+            "positions": st.sampled_from(POSITIONS),
             "feed_forward": st.sampled_from(["linear", "conv"]),
             "bias": st.booleans(),
             "tie_embeddings": st.sampled_from([False, True, "output"]),

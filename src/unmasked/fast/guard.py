@@ -26,7 +26,7 @@ from ..feed_forward import Convolution, FeedForward
 from ..kernels import Dropout
 from ..masks import causal_mask
 from ..positions import LearnedPositions, SinusoidalPositions
-from ..transformer import Embedding, Transformer
+from ..transformer import Embedding, Transformer, without_numbers
 
 KINDS = (
     Transformer, Embedding, Encoder, EncoderLayer, Decoder, DecoderLayer, Residual, FeedForward,
@@ -78,16 +78,20 @@ def changes(module: nn.Module, fresh: Structure, ignoring: tuple[str, ...] = ())
 @lru_cache(maxsize=16)
 def expected(config: TransformerConfig) -> Structure:
     """What a configuration makes; its probabilities of dropout do not count."""
-    with torch.device("meta"):
-        return structure(Transformer(config), DROPOUT)
+    return structure(without_numbers(config), DROPOUT)
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def is_plain(model: nn.Module) -> bool:
     """Whether nobody has changed a part, a method or an option, or listens with a hook.
 
     Probabilities of dropout may be others than in the configuration.
     """
+    if torch.compiler.is_compiling():  # not a decorator: it would load the compiler at once
+        return bool(torch.compiler.disable(is_as_configured)(model))
+    return is_as_configured(model)
+
+
+def is_as_configured(model: nn.Module) -> bool:
     if type(model) is nn.Linear:
         twin = nn.Linear(model.in_features, model.out_features, model.bias is not None, "meta")
         return not changes(model, structure(twin))

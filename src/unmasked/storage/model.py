@@ -26,7 +26,7 @@ from ..config import TransformerConfig
 from ..errors import RefusedError, check_choice, check_type, invalid, printable
 from ..fast.guard import DROPOUT, changes, expected
 from ..tokens import Pieces, Subwords, Vocabulary, Words, same_words
-from ..transformer import Transformer
+from ..transformer import Transformer, without_numbers
 from .files import (
     bytes_of,
     check_finite,
@@ -215,8 +215,7 @@ def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> N
     if 10 * config.n_layers + 16 * config.decoder_layers > len(shapes):  # without any bias
         raise ValueError(f"{layers:,} layers and weights of {len(shapes)} tensors")
     try:
-        with torch.device("meta"):
-            own = tensors_of(Transformer(config))
+        own = tensors_of(without_numbers(config))
     except (RuntimeError, TypeError) as error:  # beyond what 64 bits can count
         reason = str(error).partition("\n")[0]
         raise ValueError(f"sizes that no memory has room for ({reason})") from None

@@ -21,6 +21,7 @@ from helpers import crashes, same_tensors, small_config
 from helpers.crashes import held
 from helpers.side_by_side import finished, save_in_turn, started
 from unmasked import Transformer
+from unmasked.config import POSITIONS
 from unmasked.storage.files import digest, read_tensors, tensors_of, write_tensors
 from unmasked.storage.model import CONFIG, weights_file
 from unmasked.tokens import Subwords, Words
@@ -51,8 +52,8 @@ def holds(folder, made):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"positions": "learned", "max_len": 60, "norm": "pre", "tie_embeddings": "output"},
+        *({"positions": kind, "max_len": 60} for kind in POSITIONS),
+        {"norm": "pre", "tie_embeddings": "output"},
         {"tie_embeddings": True, "n_decoder_layers": 1, "output_bias": True},
     ],
 )
