@@ -14,7 +14,6 @@ from helpers.visit import SIZES, Visit, faults_of_access, overflow, visiting
 FIRST_VISIT = 1.4e6  # bytes, figures aside
 ARTICLES = set(pages())
 SAMPLE = ("book/01_masks", "book/live", "search")  # code and solutions, a live box, no article
-COLOURS = ("color-contrast", "link-in-text-block")  # most of the time that all rules take
 REACHED = """() => [...document.querySelectorAll("pre, .pst-scrollable-table-container")].every(
     (box) => box.scrollWidth <= box.clientWidth || box.tabIndex >= 0)"""
 BYTES = """performance.getEntries().filter((entry) => !entry.name.includes("/_images/"))
@@ -38,7 +37,7 @@ def test_the_page_opens_and_fits_on_screens_and_on_paper(shared: Visit, name: st
     page = shared.open(name)
     assert page.locator("h1:visible").count() == 1
     assert name not in ARTICLES or page.evaluate(BYTES) < FIRST_VISIT
-    assert faults_of_access(page, without=[] if name in SAMPLE else COLOURS) == []
+    assert faults_of_access(page, colours=None if name in SAMPLE else False) == []
     for size in ("wide", "narrow"):
         page.set_viewport_size(SIZES[size])
         assert overflow(page) <= 0

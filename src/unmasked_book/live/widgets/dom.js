@@ -3,8 +3,7 @@
 // make("button", parent, "text", { class: "x", onclick: f }): functions become listeners.
 export function make(tag, parent, text, attributes) {
   const svg = tag === "svg" || parent instanceof SVGElement;
-  const kind = svg ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml";
-  const node = document.createElementNS(kind, tag);
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   node.textContent = text ?? "";
   for (const [name, value] of Object.entries(attributes || {})) {
     if (value === null || value === undefined) continue;
@@ -91,7 +90,7 @@ export function dress(css) {
 
 // The figure that stands before an element and says the same without a script: it makes way on
 // the screen, and stays for print.
-export function replaceFigure(element) {
+function replaceFigure(element) {
   for (let box = element.parentElement, up = 0; box && up < 6; box = box.parentElement, up += 1) {
     const figure = box.querySelector("img");
     if (figure && figure.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) {

@@ -12,9 +12,7 @@ function dotProduct(offset, width) {
   return frequencies(width).reduce((sum, omega) => sum + Math.cos(omega * offset), 0);
 }
 
-function fixed(x) {
-  return printed(x, 3);
-}
+const fixed = (x) => printed(x, 3);
 
 // The end of a hand: as on a clock, 0 is at the top and angles grow to the right.
 function tip(angle, length = 1) {

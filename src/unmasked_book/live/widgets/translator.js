@@ -52,9 +52,7 @@ export class Translator {
       const translator = await openModel(state.model, this.page.at);
       if (mine !== this.opening) return false;
       this.translator = translator;
-      this.state = fitted(state, translator, this.page.first[state.model]);
-      this.view = this.wholeOf = this.before = null;
-      this.typed = false;
+      this.begins(state);
       [tour, this.state.tour] = [this.state.tour, 0];
     } catch (error) {
       if (!this.translator) throw error;
@@ -67,6 +65,12 @@ export class Translator {
     if (failed) this.tell(failed);
     else if (tour) this.tourTo(Math.min(tour, TOUR.length));
     return true;
+  }
+
+  begins(state) {
+    this.state = fitted(state, this.translator, this.page.first[state.model]);
+    this.view = this.wholeOf = this.before = null;
+    this.typed = false;
   }
 
   // Another direction; the keyboard stays on the choice.
@@ -94,7 +98,7 @@ export class Translator {
     });
     const examples = this.group(box, "examples", "unmasked-row unmasked-examples");
     for (const example of examplesOf(state.model)) {
-      button(examples, example, () => this.example(example), { lang: source });
+      button(examples, example, () => this.newText((this.text.value = example)), { lang: source });
     }
     this.answers = this.group(box, "translation", "unmasked-answers");
     this.answers.tabIndex = 0; // it may scroll
@@ -110,7 +114,7 @@ export class Translator {
 
     const inside = make("div", box, undefined, { class: "unmasked-inside" });
     const figure = make("div", inside);
-    const layers = Math.max(this.model.config.n_layers, this.model.config.n_decoder_layers ?? 0);
+    const layers = Math.max(this.model.encoder.length, this.model.decoder.length);
     const numbers = Array.from({ length: layers }, (_, i) => [i + 1]);
     this.layers = choice(figure, "Show layer", numbers, state.layer, (layer) => this.look({ layer }));
     make("p", figure, `In a strip a row is a token, a speck one of its ${this.model.config.d_model} numbers: blue above zero, ` +
@@ -211,11 +215,6 @@ export class Translator {
     if (step >= 0 && step < this.view.tokens.length) this.look({ step, at: placeIn("decoder", this.state.at) });
   }
 
-  example(text) {
-    this.text.value = text;
-    this.newText(text);
-  }
-
   // A beginning that was typed stays; one that was chosen belongs to the text before.
   newText(text) {
     const forced = this.typed ? this.state.forced : [];
@@ -223,9 +222,7 @@ export class Translator {
   }
 
   reset() {
-    this.view = this.before = null;
-    this.typed = false;
-    this.state = fitted(newState(this.state.model), this.translator, this.page.first[this.state.model]);
+    this.begins(newState(this.state.model));
     this.build();
     this.run();
     this.writeHash();
@@ -257,8 +254,7 @@ export class Translator {
   insteadOf(position, token) {
     this.typed = false;
     this.how.open = true; // where the forced beginning can be seen, and changed
-    const forced = [...this.view.tokens.slice(0, position), token];
-    this.change({ forced });
+    this.change({ forced: [...this.view.tokens.slice(0, position), token] });
   }
 
   writeHash() {
@@ -356,10 +352,8 @@ export class Translator {
 
   // The source's positions in the order in which the encoder reads them.
   orderOf(source) {
-    const last = source.length - 1;
-    const { order } = this.state;
-    const fits =
-      order && order.length === last && new Set(order).size === last && order.every((i) => i < last);
+    const { order } = this.state, last = source.length - 1;
+    const fits = order?.length === last && new Set(order).size === last && order.every((i) => i < last);
     return fits ? [...order, last] : [...source.keys()];
   }
 
@@ -422,8 +416,7 @@ export class Translator {
       this.sayAgain(text ? `Translation: “${text}”` : "");
       return;
     }
-    const { off, heads } = this.state;
-    const gone = [...off].map((part) => NAMES[part]);
+    const { off, heads } = this.state, gone = [...off].map((part) => NAMES[part]);
     if (heads.size) gone.push(heads.size === 1 ? "1 head" : `${heads.size} heads`);
     const hidden = [...this.state.hidden].map((place) => this.translator.source.encode(this.state.text)[place] ?? EOS);
     gone.push(...hidden.map((token) => `“${plainWord(this.translator.source.words[token])}”`));
@@ -512,14 +505,10 @@ export class Translator {
     const { nodes, best } = this.view;
     this.tree.hidden = !nodes;
     if (!nodes) return;
-    const words = this.translator.target.words;
-    const winners = new Set();
+    const { words } = this.translator.target, winners = new Set();
     for (let node = nodes[best]; node; node = nodes[node.parent]) winners.add(node.id);
-    const drawn = nodes.filter(({ became }) => became !== "dropped").map((node) => ({
-      ...node,
-      token: plainWord(words[node.token]),
-      wins: winners.has(node.id),
-    }));
+    const named = (node) => ({ ...node, token: plainWord(words[node.token]), wins: winners.has(node.id) });
+    const drawn = nodes.filter(({ became }) => became !== "dropped").map(named);
     const score = printed(nodes[best].score);
     const label = `The beam's tree: ${drawn.length - 1} beginnings, the best ends with a score of ${score}.`;
     drawTree(this.tree, drawn, label).scrollLeft = 0;
@@ -544,7 +533,7 @@ function wholeAsked({ model, text, order, search, temperature, seed, forced }) {
 // Buttons in a row, one a token, and one of them a tab stop; pieces that go on a word stand closer.
 // Keeps the keyboard's place.
 function fillChips(box, named, chips) {
-  const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
+  const focused = placeOfFocus(box);
   box.replaceChildren();
   make("span", box, named);
   const cut = chips.some(({ token }) => token.startsWith("▁")); // subwords, and not whole words
@@ -564,7 +553,7 @@ function fillChips(box, named, chips) {
     all.forEach((one) => (one.tabIndex = one === next ? 0 : -1));
     next.focus();
   };
-  if (focused >= 0) box.querySelectorAll("button")[stop]?.focus();
+  focusAgain(box, focused);
 }
 
 // What has the focus in a part that is about to be made anew, and the same once it is there.
