@@ -88,8 +88,9 @@ class Engine:
 
     def __init__(self, page: Page, model: Path | bytes, *, int8: bool = False) -> None:
         self.page = page
-        page.goto("about:blank")
-        page.add_script_tag(content=bundle("engine/browser.js"))
+        if not page.evaluate("() => 'unmasked' in globalThis"):  # the engine, once for all models
+            page.goto("about:blank")
+            page.add_script_tag(content=bundle("engine/browser.js"))
         data = model if isinstance(model, bytes) else packed(model, exact=not int8)
         page.evaluate(
             "async (given) => { const { fromBase64, openPacked, unpack } = unmasked;"
