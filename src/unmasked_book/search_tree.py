@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from unmasked.plots.picture import COLOURS, GREY, INK, STYLE, Picture, panels
 from unmasked.search import check_beam, limits_of, penalty, without_padding
 from unmasked.tokens import BOS, EOS
 from unmasked.transformer import Transformer, evaluating
+
+Continuations = Iterable[tuple[int, float]]  # tokens and their log-probabilities
 
 
 @dataclass(eq=False)
@@ -55,21 +57,36 @@ def trace_beam(
     if len(source) != 1:
         raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
     limit = int(limits_of(model, source, max_new_tokens))
+
+    def after(beginning: Sequence[int]) -> Continuations:
+        return enumerate(log_probabilities(model, source, beginning).tolist())
+
+    return grown(after, beam_size, limit, length_penalty)
+
+
+def grown(
+    after: Callable[[Sequence[int]], Continuations], width: int, limit: int, length_penalty: float
+) -> tuple[Node, Node]:
+    """The same from what comes after each beginning, whoever knows it."""
     root = Node(BOS, 0.0, 0)
     alive, finished = [root], list[Node]()
     while alive and not settled(alive, finished, limit, length_penalty):
         for node in alive:
             node.join()
-        candidates = [child for node in alive for child in continuations(model, source, node)]
+        candidates = [
+            Node(token, node.total + value, node.time + 1, node)
+            for node in alive
+            for token, value in after(node.path())
+        ]
         candidates.sort(key=lambda node: -node.total)
         alive = []
-        for rank, node in enumerate(candidates[: 2 * beam_size]):
+        for rank, node in enumerate(candidates[: 2 * width]):
             ends = node.token == EOS or node.time == limit
-            if ends and rank < beam_size:
+            if ends and rank < width:
                 node.score = node.total / penalty(node.time, length_penalty)
                 finished.append(node)
                 node.join()
-            elif not ends and len(alive) < beam_size:
+            elif not ends and len(alive) < width:
                 alive.append(node)
     return root, max(finished, key=lambda node: node.score or 0.0)
 
@@ -81,14 +98,11 @@ def settled(alive: list[Node], finished: list[Node], limit: int, length_penalty:
     return bool(scores) and max(scores) >= best_to_come
 
 
-def continuations(model: Transformer, source: Tensor, node: Node) -> list[Node]:
-    """Every token after this node."""
-    target = torch.tensor([[BOS, *node.path()]], device=source.device)
+def log_probabilities(model: Transformer, source: Tensor, beginning: Sequence[int]) -> Tensor:
+    """Of every token after a beginning: [V]."""
+    target = torch.tensor([[BOS, *beginning]], device=source.device)
     with evaluating(model):
-        logits = without_padding(model(source, target)[:, -1])
-        log_probabilities = logits.log_softmax(-1)[0].tolist()
-    return [Node(token, node.total + value, node.time + 1, node)
-            for token, value in enumerate(log_probabilities)]  # fmt: skip
+        return without_padding(model(source, target)[:, -1]).log_softmax(-1)[0]
 
 
 def nodes(root: Node) -> Iterator[Node]:

@@ -1,5 +1,6 @@
 """The engine of the live page is the package: equal numbers, and a right model's properties."""
 
+import gzip
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -13,11 +14,11 @@ import unmasked
 from helpers import VOCABULARY, small_config
 from helpers.comparisons import of_configurations, of_model, random_translator
 from helpers.engine import Engine, InBrowser
-from unmasked.storage.model import CONFIG, weights_file
 from unmasked.tokens import Subwords
 from unmasked.transformer import Transformer
 from unmasked.translator import Translator, folder_of
 from unmasked_book import recorded
+from unmasked_book.live.packing import packed
 
 
 @pytest.fixture
@@ -74,15 +75,13 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
     source = translator.read("Eine Katze jagt eine Frau.")
     [logits] = engine.logits([(source, [1])])
     logits[0, 0] = -torch.inf
-    options = {"temperature": 1.5, "limit": 1}
-    draws = [engine.search("sample", [source], seed=n, **options)[0][0] for n in range(200)]
+    draws = engine.ask("draws", source, 200, {"temperature": 1.5})
     expected = (logits[0] / 1.5).softmax(-1)
     for token in expected.topk(3).indices.tolist():
         chance = float(expected[token])
         spread = 4 * (chance * (1 - chance) / 200) ** 0.5
         assert abs(draws.count(token) / 200 - chance) <= spread + 1e-3
-    again = [engine.search("sample", [source], seed=7)[0] for _ in range(2)]
-    assert again[0] == again[1]
+    assert engine.ask("draws", source, 200, {"temperature": 1.5}) == draws
     source = translator.read("Ein Hund schläft unter dem Tisch.")
     prefix = translator.target.encode("there is")
     for kind, options in (("greedy", {}), ("beam", {"width": 5}), ("sample", {"seed": 3})):
@@ -92,24 +91,24 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
 
 def test_other_models_are_refused_in_a_sentence(page: Page, tmp_path: Path):
     small_engine(page, tmp_path)
-    config = (tmp_path / CONFIG).read_text(encoding="utf-8")
+    raw = gzip.decompress(packed(tmp_path, exact=True))
+    end = 8 + int.from_bytes(raw[:8], "little")
+    header, numbers = raw[8:end].decode(), raw[end:]
     for old, new, said in (
         ("unmasked model 3", "unmasked model 9", "reads the format “unmasked model 3”"),
-        ('"activation": "relu"', '"activation": "swish"', "does not know activation"),
-        ('"n_heads"', '"heads"', "does not know heads"),
-        ('"n_layers": 2', '"n_layers": 3', "lack a tensor “encoder.layers.2"),
-        ('"n_heads": 4', '"n_heads": 3', "3 heads cannot share a width"),
-        ('"d_ff": 24', '"d_ff": 32', "expand.bias” is 24, and the configuration says 32"),
+        ('activation": "relu"', 'activation": "swish"', "does not know activation"),
+        ('n_heads"', 'heads"', "does not know heads"),
+        ('n_layers": 2', 'n_layers": 3', "lack a tensor “encoder.layers.2"),
+        ('n_heads": 4', 'n_heads": 3', "3 heads cannot share a width"),
+        ('d_ff": 24', 'd_ff": 32', "expand.bias” is 24, and the configuration says 32"),
     ):
-        assert old in config
-        (tmp_path / CONFIG).write_text(config.replace(old, new), encoding="utf-8")
+        old, new = (text.replace('": ', '":').replace('"', '\\"') for text in (old, new))
+        assert old in header
+        changed = header.replace(old, new).encode()
         with pytest.raises(Error, match=re.escape(said)):
-            Engine(page, tmp_path)
-    (tmp_path / CONFIG).write_text(config, encoding="utf-8")
-    weights = weights_file(tmp_path)
-    weights.write_bytes(weights.read_bytes()[:-400])
+            Engine(page, gzip.compress(len(changed).to_bytes(8, "little") + changed + numbers))
     with pytest.raises(Error, match="the file is cut or changed"):
-        Engine(page, tmp_path)
+        Engine(page, gzip.compress(raw[:-400]))
 
 
 def test_case_is_kept_where_a_model_keeps_it(page: Page, tmp_path: Path):

@@ -11,7 +11,6 @@ import torch
 from playwright.sync_api import Page
 from torch import Tensor, nn
 
-from unmasked.storage.model import CONFIG, files_of, weights_file
 from unmasked.tokens import EOS, PADDING
 from unmasked_book.live.bundle import bundle
 from unmasked_book.live.packing import packed
@@ -29,9 +28,16 @@ window.asked = (() => {
     }
     return btoa(text);
   };
+  // Each sentence is encoded once, however often it is asked about.
+  const known = new Map();
+  const memoryOf = (source, off) => {
+    const asked = JSON.stringify([source, off]);
+    if (!known.has(asked)) known.set(asked, finish(model.encode(source, switches(off))));
+    return known.get(asked);
+  };
   // A sentence token by token: what each step answers and computes, and the memory that it reads.
-  const read = (source, target, off) => {
-    const memory = finish(model.encode(source, off));
+  const read = (source, target, given) => {
+    const memory = memoryOf(source, given), off = switches(given);
     let state = model.start();
     const answers = target.map((token) => {
       const trace = {};
@@ -41,22 +47,20 @@ window.asked = (() => {
     });
     return { memory, answers };
   };
-  const search = (tokens, kind, options, off) => {
-    const memory = finish(model.encode(tokens, off));
-    return finish({ greedy, beam, sample }[kind](model, memory, { ...options, off })).tokens;
-  };
+  const search = (memory, kind, options, off) =>
+    finish({ greedy, beam, sample }[kind](model, memory, { ...options, off })).tokens;
   return {
     ids: (texts) => texts.map((text) => source.encode(text)),
     texts: (rows) => rows.map((row) => target.decode(row)),
     logits: (pairs, off) => pairs.map(([source, target]) => {
-      const { answers } = read(source, target, switches(off));
+      const { answers } = read(source, target, off);
       const all = new Float32Array(target.length * model.config.target_vocab);
       answers.forEach(({ logits }, i) => all.set(logits, i * logits.length));
       return base64(all);
     }),
     // All that is computed, by name: the encoder's, and of the decoder's steps one after the other.
     trace: (source, target) => {
-      const { memory, answers } = read(source, target, switches({}));
+      const { memory, answers } = read(source, target, {});
       const joined = (rows) => base64(Float32Array.from(rows.flatMap((row) => row)));
       const flat = (row) => (Array.isArray(row) ? row.flatMap((one) => [...one]) : [...row]);
       const all = (traces) => Object.keys(traces[0]).map((name) =>
@@ -65,10 +69,13 @@ window.asked = (() => {
       return Object.fromEntries([...all([memory.trace]), ...all(steps)]);
     },
     search: (sources, kind, options, off) =>
-      sources.map((source) => search(source, kind, options, switches(off))),
+      sources.map((source) => search(memoryOf(source, off), kind, options, switches(off))),
+    // The first tokens that sampling draws with seeds from 0.
+    draws: (source, count, options) => Array.from({ length: count }, (_, seed) =>
+      search(memoryOf(source, {}), "sample", { ...options, seed, limit: 1 }, {})[0]),
     milliseconds: (sources) => sources.map((source) => {
       const began = performance.now();
-      search(source, "greedy", {}, {});
+      search(finish(model.encode(source)), "greedy", {}, {});
       return performance.now() - began;
     }),
   };
@@ -77,27 +84,19 @@ window.asked = (() => {
 
 
 class Engine:
-    """A model of a folder, opened by the JavaScript engine in a blank page."""
+    """A model of a folder or a file of its own, opened by the JavaScript engine in a blank page."""
 
-    def __init__(self, page: Page, folder: Path, *, int8: bool = False) -> None:
+    def __init__(self, page: Page, model: Path | bytes, *, int8: bool = False) -> None:
         self.page = page
-        page.goto("about:blank")
-        page.add_script_tag(content=bundle("engine/browser.js"))
-
-        def encoded(data: bytes) -> str:
-            return base64.b64encode(data).decode("ascii")
-
-        if int8:
-            opened = "openPacked(await unpack(fromBase64(given)))"
-            given: Any = encoded(packed(folder))
-        else:
-            opened = "openFiles(given[0], fromBase64(given[1]).buffer, given[2])"
-            words = [file for file in files_of(folder) if file.suffix == ".json"]
-            texts = [file.read_text(encoding="utf-8") for file in (folder / CONFIG, *words[:1])]
-            given = [texts[0], encoded(weights_file(folder).read_bytes()), *texts[1:]]
-        names = "{ fromBase64, openFiles, openPacked, unpack }"
-        script = f"const {names} = unmasked; window.translator = {opened};"
-        page.evaluate(f"async (given) => {{ {script} }}", given)
+        if not page.evaluate("() => 'unmasked' in globalThis"):  # the engine, once for all models
+            page.goto("about:blank")
+            page.add_script_tag(content=bundle("engine/browser.js"))
+        data = model if isinstance(model, bytes) else packed(model, exact=not int8)
+        page.evaluate(
+            "async (given) => { const { fromBase64, openPacked, unpack } = unmasked;"
+            " window.translator = openPacked(await unpack(fromBase64(given))); }",
+            base64.b64encode(data).decode("ascii"),
+        )
         page.add_script_tag(content=ASKED)
 
     def ask(self, name: str, *arguments: Any) -> Any:

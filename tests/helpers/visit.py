@@ -1,6 +1,6 @@
 """A page in a browser, of the built book or a live element alone, and whatever goes wrong on it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ SIZES = {
     "narrow": {"width": 390, "height": 844},
     "paper": {"width": 718, "height": 1000},  # what A4 leaves between its margins
 }
+COLOURS = ["color-contrast", "link-in-text-block"]  # these rules take longer than all the others
 # What the page leaves to chance comes out the same in every visit (a multiplicative generator).
 SEEDED = (
     "{ let state = 20; Math.random = () => (state = (state * 48271) % 2147483647) / 2147483647; }"
@@ -60,10 +61,13 @@ def alone(browser: Browser, html: str, size: str = "wide") -> Iterator[Locator]:
         yield visit.page.locator(".unmasked-live, .unmasked-view")
 
 
-def faults_of_access(page: Page, part: str | None = None, without: Sequence[str] = ()) -> list[str]:
-    """What axe finds in the page, or in the part that a selector names."""
-    rules = {name: {"enabled": False} for name in without}
-    options: dict[str, Any] = {"preload": False, "resultTypes": ["violations"], "rules": rules}
+def faults_of_access(page: Page, part: str | None = None, colours: bool | None = None) -> list[str]:
+    """What axe finds in the page or a part of it: in all, in colours alone, or without them."""
+    options: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
+    if colours:
+        options["runOnly"] = COLOURS
+    elif colours is False:
+        options["rules"] = {name: {"enabled": False} for name in COLOURS}
     found = Axe().run(page, part, options=options).response["violations"]
     return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
 
@@ -74,7 +78,7 @@ def faults_on_a_phone(page: Page, part: str = ".unmasked-live") -> list[str]:
     faults = ["wider than the screen"] * (overflow(page) > 0)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
-        faults += faults_of_access(page, part)
+        faults += faults_of_access(page, part, colours=True if theme == "dark" else None)
     return faults
 
 

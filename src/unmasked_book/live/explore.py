@@ -9,14 +9,12 @@ from __future__ import annotations
 import copy
 import html
 import json
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from matplotlib import rc_context
 from matplotlib.patches import Circle
-from torch import Tensor
 
 from unmasked.attention import masked_softmax
 from unmasked.errors import check_number, check_type, check_whole, invalid
@@ -24,12 +22,10 @@ from unmasked.masks import causal_mask
 from unmasked.plots import sentence_maps
 from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
 from unmasked.positions import frequencies, sinusoids
-from unmasked.search import limits_of, penalty, without_padding
-from unmasked.tokens import BOS, EOS
-from unmasked.transformer import Transformer, evaluating
+from unmasked.search import limits_of
 from unmasked.translator import Translator
 from unmasked_book.live.bundle import bundle
-from unmasked_book.search_tree import plot_tree, trace_beam
+from unmasked_book.search_tree import grown, log_probabilities, plot_tree, trace_beam
 
 
 class Explorable:
@@ -62,7 +58,6 @@ class Explorable:
 # --- Beam search (chapter 9) ------------------------------------------------------------------
 
 Beginning = tuple[int, ...]
-Continuations = list[tuple[int, float]]  # tokens and their log-probabilities, likeliest first
 
 
 def explore_beam(
@@ -89,16 +84,20 @@ def explore_beam(
     model = copy.deepcopy(translator.model).cpu().double()
     source = translator.tokens([sentence])
     limit = int(limits_of(model, source, None))
-    known: dict[Beginning, Continuations] = {}
+    count = min(2 * widest, model.config.target_vocab - 1)  # none is padding
+    known: dict[Beginning, list[tuple[int, float]]] = {}
 
-    def after(beginning: Beginning) -> Continuations:
-        if beginning not in known:
-            known[beginning] = continuations(model, source, beginning, 2 * widest)
-        return known[beginning]
+    def after(beginning: Sequence[int]) -> list[tuple[int, float]]:
+        """The likeliest tokens, and their log-probabilities with the three digits that go along."""
+        if tuple(beginning) not in known:
+            best = log_probabilities(model, source, beginning).topk(count)
+            values = [round(value, 3) for value in best.values.tolist()]
+            known[tuple(beginning)] = list(zip(best.indices.tolist(), values, strict=True))
+        return known[tuple(beginning)]
 
     choices = sorted({round(float(alpha), 2) for alpha in penalties})
     widths = range(1, widest + 1)
-    winners = [beam_of(after, width, limit, alpha) for alpha in choices for width in widths]
+    winners = [grown(after, width, limit, alpha)[1] for alpha in choices for width in widths]
     pieces = translator.target.words
     used = sorted({token for found in known.values() for token, _ in found})
     start = min(4, widest)
@@ -111,7 +110,7 @@ def explore_beam(
         "start": {"width": start, "penalty": choices[0]},
         "tree": branches(known, {token: number for number, token in enumerate(used)}),
     }
-    found = dict.fromkeys(f"“{translator.target.decode(winner)}”" for winner in winners)
+    found = dict.fromkeys(f"“{translator.target.decode(winner.path())}”" for winner in winners)
     words = (
         f"A beam search for “{sentence}”, to walk through step by step, with a width of 1 to "
         f"{widest} and a length penalty of {', '.join(f'{alpha:g}' for alpha in choices)}. "
@@ -122,45 +121,10 @@ def explore_beam(
     return Explorable("beam", plot_tree(root, best, plain), words, data)
 
 
-def continuations(
-    model: Transformer, source: Tensor, beginning: Beginning, count: int
-) -> Continuations:
-    """The likeliest next tokens, with three digits."""
-    with evaluating(model):
-        logits = without_padding(model(source, torch.tensor([[BOS, *beginning]]))[:, -1])
-        best = logits.log_softmax(-1)[0].topk(min(count, logits.shape[-1] - 1))  # none is padding
-    values = [round(value, 3) for value in best.values.tolist()]
-    return list(zip(best.indices.tolist(), values, strict=True))
-
-
-def beam_of(
-    after: Callable[[Beginning], Continuations], width: int, limit: int, alpha: float
-) -> Beginning:
-    """The winner of `search.beam`, from rounded numbers, as the page finds it: see beam.js."""
-    alive: list[tuple[Beginning, float]] = [((), 0.0)]
-    best: tuple[Beginning, float] = ((), -math.inf)
-    time = 0
-    while alive and best[1] < alive[0][1] / penalty(limit, alpha):
-        time += 1
-        candidates = [
-            ((*beginning, token), total + value)
-            for beginning, total in alive
-            for token, value in after(beginning)
-        ]
-        candidates.sort(key=lambda candidate: -candidate[1])
-        alive = []
-        for rank, (beginning, total) in enumerate(candidates[: 2 * width]):
-            ends = beginning[-1] == EOS
-            if (ends or time == limit) and rank < width:
-                score = total / penalty(time, alpha)
-                best = best if best[1] >= score else (beginning, score)
-            elif not ends and time < limit and len(alive) < width:
-                alive.append((beginning, total))
-    return best[0]
-
-
 def branches(
-    known: dict[Beginning, Continuations], numbers: dict[int, int], beginning: Beginning = ()
+    known: dict[Beginning, list[tuple[int, float]]],
+    numbers: dict[int, int],
+    beginning: Beginning = (),
 ) -> list[list[Any]]:
     """[token's number, log-probability, its own branches if they are known] for each."""
     tree: list[list[Any]] = []

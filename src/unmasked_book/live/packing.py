@@ -25,15 +25,18 @@ from unmasked.translator import Translator
 LEVELS = 127
 
 
-def packed(folder: Path) -> bytes:
-    """The file, compressed by gzip: the same bytes for the same model."""
+def packed(folder: Path, *, exact: bool = False) -> bytes:
+    """The file, compressed by gzip: the same bytes for the same model.
+
+    If `exact`, with its numbers as they are, to compare the engine with the package.
+    """
     translator = Translator.load(folder)  # it must be whole
     if isinstance(translator.source, Pieces):
         fix = "the page cuts texts by itself"
         raise invalid("model", "one with words or subwords of ours", "OPUS-MT's pieces", fix)
     found: dict[str, Tensor] = {}
     for name, tensor in read_tensors(weights_file(folder)).items():
-        if tensor.dim() > 1:
+        if tensor.dim() > 1 and not exact:
             found[name], found[f"{name}.scale"] = quantised(tensor)
         else:
             found[name] = tensor

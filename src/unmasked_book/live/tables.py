@@ -18,29 +18,18 @@ PARTS = {
     "norms": "layer norms",
     "scale": "the division by √dₖ",
 }
-
-
 MODELS = ("de-en", "en-de", "random weights")
 
 
 def ablations(model: str = "de-en") -> str:
     """What is switched off, BLEU, one example, and whether the order of the source matters."""
-    rows = [
-        [
-            PARTS[part],
-            f"{row['bleu']:.1f}",
-            f"{row['same when shuffled']} of 80",
-            shortened(row["example"]),
-        ]
-        for part, row in recorded("ablations")["models"][model].items()
-    ]
-    head = [
-        "switched off",
-        "BLEU",
-        "unchanged when the source is shuffled",
-        "“Eine Katze jagt eine Frau.”",
-    ]
-    return table(head, rows) + "\n\n" + footnote(recorded("ablations")["machine"])
+    run = recorded("ablations")
+    rows = []
+    for part, row in run["models"][model].items():
+        same = f"{row['same when shuffled']} of 80"
+        rows.append([PARTS[part], f"{row['bleu']:.1f}", same, shortened(row["example"])])
+    head = ["switched off", "BLEU", "unchanged when the source is shuffled"]
+    return table([*head, "“Eine Katze jagt eine Frau.”"], rows, run["machine"])
 
 
 def equality() -> str:
@@ -59,9 +48,7 @@ def equality() -> str:
         cases = f"{len(kind)} × {kind[0]['cases']}" if len(kind) > 1 else " and ".join(counts)
         found = [difference(models[name]) if name in models else "–" for name in MODELS]
         rows.append([what, cases, *found, allowed(kind)])
-    return table(["what may differ", "cases", *MODELS, "allowed"], rows) + (
-        "\n\n" + footnote(run["machine"])
-    )
+    return table(["what may differ", "cases", *MODELS, "allowed"], rows, run["machine"])
 
 
 def difference(rows: list[dict[str, Any]]) -> str:
@@ -81,18 +68,16 @@ def allowed(rows: list[dict[str, Any]]) -> str:
     return f"{min(limits):.0e}, or 5 × PyTorch’s own"
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def table(head: list[str], rows: list[list[str]], machine: dict[str, Any]) -> str:
+    """With a note on where and when it was measured."""
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
+    browser = f", {machine['browser']}" if "browser" in machine else ""
+    note = (
+        f"*{machine['processor']}, one thread, PyTorch {machine['torch'].split('+')[0]}{browser}, "
+        f"{machine['date']}: `{machine['command']}`.*"
+    )
+    return "\n".join([*lines, "", note])
 
 
 def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
-
-
-def footnote(machine: dict[str, Any]) -> str:
-    browser = f", {machine['browser']}" if "browser" in machine else ""
-    return (
-        f"*{machine['processor']}, one thread, PyTorch {machine['torch'].split('+')[0]}{browser}, "
-        f"{machine['date']}: `{machine['command']}`.*"
-    )

@@ -18,6 +18,7 @@ from unmasked_book.figures import figure
 from unmasked_book.live.bundle import HERE, bundle
 from unmasked_book.live.code import lines_of_places
 from unmasked_book.live.packing import packed
+from unmasked_book.live.tables import PARTS
 from unmasked_book.records import recorded
 
 WORDS = {
@@ -99,7 +100,8 @@ def script() -> str:
         place: [[number for number, _ in lines] for lines in both] for place, both in places.items()
     }
     text = bundle("widgets/page.js")
-    for name, known in (("LINES", numbers), ("TEXTS", texts)):
+    names = {camel(part): name for part, name in PARTS.items() if part}
+    for name, known in (("LINES", numbers), ("TEXTS", texts), ("NAMES", names)):
         kept = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
         text = text.replace(f'"@{name}@"', kept)
     return text

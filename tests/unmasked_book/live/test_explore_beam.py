@@ -8,7 +8,7 @@ from unmasked.search import beam
 from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book.live import explore_beam
-from unmasked_book.live.explore import beam_of
+from unmasked_book.search_tree import grown
 
 WORDS = Words(["<pad>", "<bos>", "<eos>", *"abcdefghi"])
 ALPHAS = (0.0, 0.6, 1.0)
@@ -28,7 +28,7 @@ def replayed(data, width, alpha):
             [branches] = [branch[2] for branch in branches if numbers[branch[0]] == token]
         return [(numbers[number], value) for number, value, *_ in branches]
 
-    return list(beam_of(after, width, data["limit"], alpha))
+    return grown(after, width, data["limit"], alpha)[1].path()
 
 
 @pytest.mark.parametrize("sentence", ["b", "a b c d e f g"])

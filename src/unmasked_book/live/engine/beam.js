@@ -46,6 +46,6 @@ export function* walk(root, next, { width, alpha, most }) {
 }
 
 // The tokens from the beginning to a node, without the BOS.
-export function pathTo(node, nodes) {
+function pathTo(node, nodes) {
   return node.parent === null ? [] : [...pathTo(nodes[node.parent], nodes), node.token];
 }

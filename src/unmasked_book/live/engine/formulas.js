@@ -1,4 +1,4 @@
-// Three formulas that the engine and the figures of the chapters share.
+// Formulas that the engine and the figures of the chapters share.
 
 // Scores → weights, in place. Those that are -Infinity get nothing; if all are, all get nothing.
 export function softmax(scores) {
@@ -23,4 +23,12 @@ export function logSumExp(scores) {
 // What a score is divided by, for its length (Wu et al., 2016).
 export function penalty(length, alpha) {
   return ((5 + length) / 6) ** alpha;
+}
+
+// A row of the paper's table: sines in the even columns, cosines in the odd.
+export function sinusoid(position, width) {
+  return Float32Array.from({ length: width }, (_, i) => {
+    const angle = position * 10000 ** (-(i - (i % 2)) / width);
+    return i % 2 ? Math.cos(angle) : Math.sin(angle);
+  });
 }

@@ -14,8 +14,8 @@
 //   encoder.0.feed_forward.expand (after the activation), .contract, .sum
 // and likewise decoder.… with decoder.0.self, .cross and last, one row for each step.
 
-import { softmax } from "./formulas.js";
-import { ACTIVATIONS, add, layerNorm, linear, sinusoid } from "./numbers.js";
+import { sinusoid, softmax } from "./formulas.js";
+import { ACTIVATIONS, add, layerNorm, linear } from "./numbers.js";
 
 export class Transformer {
   constructor(config, tensors) {

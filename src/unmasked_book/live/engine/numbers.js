@@ -78,11 +78,3 @@ function erf(x) {
   for (let n = 60; n > 0; n -= 1) fraction = n / 2 / (size + fraction);
   return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
 }
-
-// Rows of the paper's table: sines in the even columns, cosines in the odd.
-export function sinusoid(position, width) {
-  return Float32Array.from({ length: width }, (_, i) => {
-    const angle = position * 10000 ** (-(i - (i % 2)) / width);
-    return i % 2 ? Math.cos(angle) : Math.sin(angle);
-  });
-}

@@ -10,16 +10,9 @@ const FORMAT = "unmasked model 3";
 export function openPacked(buffer) {
   const { tensors, metadata } = readSafetensors(buffer);
   const { config, letters, cased } = JSON.parse(metadata.unmasked);
-  const words = letters && Subwords.fromPairs(letters, tensors.merges.data, cased);
-  return translator(understood(config), tensors, words);
-}
-
-export function understood(kept) {
-  if (kept.format === FORMAT) return kept;
-  throw new Error(`The engine reads the format “${FORMAT}”, and this is “${kept.format}”.`);
-}
-
-export function translator({ model, source, target, about }, tensors, words) {
+  const { format, model, source, target, about } = config;
+  if (format !== FORMAT) throw new Error(`The engine reads the format “${FORMAT}”, and this is “${format}”.`);
+  const words = letters && new Subwords(letters, tensors.merges.data, cased);
   return {
     model: new Transformer(model, tensors),
     source: words || new Words(source),

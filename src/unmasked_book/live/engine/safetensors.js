@@ -32,7 +32,7 @@ const READ = {
 };
 
 // Sixteen bits, 1 for the sign, 5 for the exponent, 10 for the fraction, as a number.
-export function fromHalf(bits) {
+function fromHalf(bits) {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;
   const fraction = bits & 1023;

@@ -9,8 +9,7 @@ import { walk } from "./beam.js";
 
 const EXTRA_LENGTH = 50;
 
-export function limitOf(model, source) {
-  const { positions, max_len } = model.config;
+function limitOf({ config: { positions, max_len } }, source) {
   return Math.min(source.length + EXTRA_LENGTH, positions === "learned" ? max_len : Infinity);
 }
 
@@ -33,8 +32,8 @@ export function* generate(model, memory, choose, { prefix = [], off = {}, limit 
   return { tokens, steps };
 }
 
-export function* greedy(model, memory, options = {}) {
-  return yield* generate(model, memory, likeliest, options);
+export function greedy(model, memory, options) {
+  return generate(model, memory, likeliest, options);
 }
 
 export function likeliest(logits) {
@@ -44,7 +43,7 @@ export function likeliest(logits) {
 }
 
 // By chance: softmax(logits / temperature), with random numbers that a seed repeats.
-export function* sample(model, memory, { temperature = 1, seed = 0, ...options } = {}) {
+export function sample(model, memory, { temperature = 1, seed = 0, ...options } = {}) {
   const random = randomNumbers(seed);
   const draw = (logits) => {
     const chances = softmax(Float64Array.from(logits, (logit) => logit / temperature));
@@ -55,11 +54,11 @@ export function* sample(model, memory, { temperature = 1, seed = 0, ...options }
     }
     return likeliest(logits);
   };
-  return yield* generate(model, memory, draw, options);
+  return generate(model, memory, draw, options);
 }
 
 // Evenly spread over 0 … 1 (mulberry32).
-export function randomNumbers(seed) {
+function randomNumbers(seed) {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -70,7 +69,7 @@ export function randomNumbers(seed) {
 }
 
 // Keeps the `width` best beginnings of a model's translations.
-export function* beam(model, memory, { width = 5, alpha = 0.6, prefix = [], off = {}, limit } = {}) {
+export function beam(model, memory, { width = 5, alpha = 0.6, prefix = [], off = {}, limit } = {}) {
   const most = limit ?? limitOf(model, memory.source);
   const next = (nodes) => {
     const answers = model.step(nodes.map(({ token }) => token), nodes.map(({ state }) => state), memory, off);
@@ -81,7 +80,7 @@ export function* beam(model, memory, { width = 5, alpha = 0.6, prefix = [], off 
       return tokens.map((token) => ({ token, state, value: logits[token] - sum, ends: token === EOS }));
     });
   };
-  return yield* walk({ token: BOS, state: model.start() }, next, { width, alpha, most });
+  return walk({ token: BOS, state: model.start() }, next, { width, alpha, most });
 }
 
 // The n highest, highest first.

@@ -2,29 +2,21 @@
 
 export const PADDING = 0, BOS = 1, EOS = 2, UNKNOWN = 3;
 const SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"];
-export const BLANK = "▁";
+const BLANK = "▁";
 
 export class Subwords {
-  // `words` holds every token in the order of its number; `merges` pairs of tokens, first learnt first.
-  constructor(words, merges, cased = false) {
-    this.words = words;
+  // `pairs` are tokens that are merged, first learnt first: each pair makes the next token.
+  constructor(letters, pairs, cased = false) {
+    const words = (this.words = [...SPECIAL, ...letters]);
     this.cased = cased;
-    this.numbers = new Map(words.map((word, number) => [word, number]));
-    this.merges = new Map(); // "left right" → [rank, the merged token]
-    merges.forEach(([left, right], rank) => {
-      this.merges.set(left * words.length + right, [rank, this.numbers.get(words[left] + words[right])]);
-    });
-    this.known = new Map(); // a piece of text → its tokens
-  }
-
-  // From letters and pairs of numbers alone: each merge makes the next token.
-  static fromPairs(letters, pairs, cased) {
-    const words = [...SPECIAL, ...letters], merges = [];
+    this.most = words.length + pairs.length / 2;
+    this.merges = new Map(); // left · most + right → the token they make: the smaller, the earlier learnt
     for (let i = 0; i < pairs.length; i += 2) {
-      merges.push([pairs[i], pairs[i + 1]]);
+      this.merges.set(pairs[i] * this.most + pairs[i + 1], words.length);
       words.push(words[pairs[i]] + words[pairs[i + 1]]);
     }
-    return new Subwords(words, merges, cased);
+    this.numbers = new Map(words.map((word, number) => [word, number]));
+    this.known = new Map(); // a piece of text → its tokens
   }
 
   encode(sentence) {
@@ -38,13 +30,13 @@ export class Subwords {
   merge(piece) {
     const tokens = Array.from(piece, (letter) => this.numbers.get(letter) ?? UNKNOWN);
     for (;;) {
-      let best = [Infinity], at = -1;
+      let best = Infinity, at = -1;
       for (let i = 0; i + 1 < tokens.length; i += 1) {
-        const found = this.merges.get(tokens[i] * this.words.length + tokens[i + 1]);
-        if (found && found[0] < best[0]) [best, at] = [found, i];
+        const found = this.merges.get(tokens[i] * this.most + tokens[i + 1]);
+        if (found < best) [best, at] = [found, i];
       }
       if (at < 0) return tokens;
-      tokens.splice(at, 2, best[1]);
+      tokens.splice(at, 2, best);
     }
   }
 

@@ -1,7 +1,7 @@
 // Beam search, step by step, on continuations that a model has given before.
 import { penalty } from "../engine/formulas.js";
 import { finish, walk } from "../engine/beam.js";
-import { announcer, choice, defineElement, dress, make, printed } from "./dom.js";
+import { announcer, button, choice, defineElement, dress, make, printed } from "./dom.js";
 import { drawTree } from "./tree.js";
 
 // data.tree: the best continuations of the empty beginning, likeliest first, each
@@ -12,17 +12,17 @@ function buildBeam(element, data) {
   make("p", element, `Translating “${data.sentence}”: choose how many beginnings the search keeps and how ` +
     "strongly it favours long sentences, then walk through its steps.");
   const choices = make("div", element, null, { class: "unmasked-row" });
-  choice(choices, "beam width", labels(data.widths), key(chosen.width),
-    (width) => start({ width: Number(width) }));
-  choice(choices, "length penalty", labels(data.penalties), key(chosen.penalty),
-    (penalty) => start({ penalty: Number(penalty) }));
+  const offer = (legend, name, values) =>
+    choice(choices, legend, values.map((value) => [value]), chosen[name], (value) => start({ [name]: value }));
+  offer("beam width", "width", data.widths);
+  offer("length penalty", "penalty", data.penalties);
   const row = make("div", element, null, { class: "unmasked-row" });
   const buttons = Object.entries({
     first: () => 1,
     back: () => step - 1,
     "one step": () => step + 1,
     "to the end": () => search.steps,
-  }).map(([name, target]) => make("button", row, name, { type: "button", onclick: () => walk(target()) }));
+  }).map(([name, target]) => button(row, name, () => walk(target())));
   const say = announcer(element, 0);
   const picture = make("div", element);
   make("p", element, "The number is the log-probability so far, or the score of a sentence that has ended " +
@@ -42,7 +42,7 @@ function buildBeam(element, data) {
     step = Math.min(Math.max(to, 1), search.steps);
     const over = step === search.steps;
     // Not `disabled`: a button that is pressed by a key keeps the focus.
-    buttons.forEach((button, i) => button.setAttribute("aria-disabled", i < 2 ? step === 1 : over));
+    buttons.forEach((one, i) => one.setAttribute("aria-disabled", i < 2 ? step === 1 : over));
     const shown = search.nodes
       .filter((node) => node.time === step || (node.time < step && node.became !== "dropped"))
       .map((node) => ({ ...node, wins: over && node.wins }));
@@ -66,15 +66,6 @@ function buildBeam(element, data) {
   }
 
   start({});
-}
-
-// { "1.00": "1", … }: an object would put whole numbers first, so its keys have digits.
-function labels(numbers) {
-  return Object.fromEntries(numbers.map((number) => [key(number), String(number)]));
-}
-
-function key(number) {
-  return number.toFixed(2);
 }
 
 // Why the search goes on or stops, in numbers.

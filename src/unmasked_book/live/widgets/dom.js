@@ -3,23 +3,19 @@
 // make("button", parent, "text", { class: "x", onclick: f }): functions become listeners.
 export function make(tag, parent, text, attributes) {
   const svg = tag === "svg" || parent instanceof SVGElement;
-  const node = svg
-    ? document.createElementNS("http://www.w3.org/2000/svg", tag)
-    : document.createElement(tag);
-  if (text !== undefined && text !== null) node.textContent = text;
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  node.textContent = text ?? "";
   for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined) continue;
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined)
-      node.setAttribute(name, value === true ? "" : value);
+    else if (value !== false) node.setAttribute(name, value === true ? "" : value);
   }
   if (parent) parent.appendChild(node);
   return node;
 }
 
-// A labelled control in one line: [label: <control>].
-export function field(parent, label, tag, attributes) {
-  const box = make("label", parent, label + " ");
-  return make(tag, box, undefined, attributes);
+export function button(parent, label, onclick, attributes) {
+  return make("button", parent, label, { type: "button", onclick, ...attributes });
 }
 
 // A slider that shows its value: onchange gets the number. `said` makes the words beside it.
@@ -39,16 +35,15 @@ export function slider(parent, label, { min, max, step, value }, onchange, said 
   return input;
 }
 
-// One of several, as a row of radio buttons. `options`: { value: label }.
+// One of several, as a row of radio buttons. `options`: [value, label], or [value] if it is its own label.
 export function choice(parent, legend, options, chosen, onchange) {
   const box = make("fieldset", parent, undefined, { class: "unmasked-choice" });
   make("legend", box, legend);
   const name = "unmasked-" + Math.random().toString(36).slice(2);
-  for (const [value, label] of Object.entries(options)) {
-    const line = make("label", box);
-    const input = make("input", line, undefined, { type: "radio", name, value, checked: value === chosen });
-    line.append(" " + label);
-    input.addEventListener("change", () => onchange(value));
+  for (const [value, label = value] of options) {
+    const line = make("label", box), checked = value === chosen;
+    make("input", line, undefined, { type: "radio", name, value, checked, onchange: () => onchange(value) });
+    line.append(` ${label}`);
   }
   return box;
 }
@@ -66,12 +61,10 @@ export function announcer(parent, pause = 700) {
   let timer = 0;
   return (words) => {
     clearTimeout(timer);
-    timer = setTimeout(
-      () => {
-        if (region.textContent !== words) region.textContent = words;
-      },
-      region.textContent ? pause : 0,
-    ); // the first words at once: nothing below them moves later
+    const tell = () => {
+      if (region.textContent !== words) region.textContent = words;
+    };
+    timer = setTimeout(tell, region.textContent ? pause : 0); // the first at once: nothing moves later
   };
 }
 
@@ -97,7 +90,7 @@ export function dress(css) {
 
 // The figure that stands before an element and says the same without a script: it makes way on
 // the screen, and stays for print.
-export function replaceFigure(element) {
+function replaceFigure(element) {
   for (let box = element.parentElement, up = 0; box && up < 6; box = box.parentElement, up += 1) {
     const figure = box.querySelector("img");
     if (figure && figure.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) {

@@ -2,8 +2,8 @@
 
 import { likeliest } from "../engine/search.js";
 import { chancesOf, percent, shown } from "./inside.js";
-import { make } from "./dom.js";
-import { PARTS, boxesOf } from "./places.js";
+import { button, make } from "./dom.js";
+import { NAMES, boxesOf } from "./places.js";
 import { plainWord } from "./view.js";
 
 const TITLES = { encoder: "Encoder", decoder: "Decoder" };
@@ -34,34 +34,32 @@ export class Figure {
 
   row(parent, box) {
     const line = make("div", parent, null, { class: `unmasked-place ${box.kind}` });
-    const button = make("button", line, null, {
-      type: "button", tabindex: -1, "data-place": box.place, onclick: () => this.act.select(box.place),
-    });
-    make("span", button, box.title);
-    const scale = make("small", button, "");
-    const drawn = ["tokens", "logits"].includes(box.kind) ? make("em", button, "") : make("canvas", button, null);
-    drawn.setAttribute("aria-hidden", "true");
-    if (!box.part) return { button, scale, drawn };
+    const select = () => this.act.select(box.place);
+    const opener = button(line, null, select, { tabindex: -1, "data-place": box.place });
+    make("span", opener, box.title);
+    const scale = make("small", opener), tag = ["tokens", "logits"].includes(box.kind) ? "em" : "canvas";
+    const drawn = make(tag, opener, null, { "aria-hidden": "true" });
+    if (!box.part) return { button: opener, scale, drawn };
     const one = make("input", line, null, {
       type: "checkbox", role: "switch", tabindex: -1, "data-switch": box.part, checked: true,
-      "aria-label": `${PARTS[box.part][0]}${["norms", "residuals", "feedForward"].includes(box.part) ? ", everywhere" : ""}`,
+      "aria-label": `${NAMES[box.part]}${["norms", "residuals", "feedForward"].includes(box.part) ? ", everywhere" : ""}`,
       onchange: () => this.act.turn(box.part, one.checked),
     });
-    return { button, scale, drawn, switch: one };
+    return { button: opener, scale, drawn, switch: one };
   }
 
   // What is chosen: a box, a token in each half; and which switches are off.
   mark(view) {
     const { at, off } = view.state;
-    for (const { button, place, switch: one } of this.boxes) {
-      if (place === at) button.setAttribute("aria-current", "true");
-      else button.removeAttribute("aria-current");
+    for (const { button: opener, place, switch: one } of this.boxes) {
+      if (place === at) opener.setAttribute("aria-current", "true");
+      else opener.removeAttribute("aria-current");
       if (one) one.checked = !off.has(one.dataset.switch);
     }
   }
 
   holds(element) {
-    return this.boxes.some(({ button, switch: one }) => button === element || one === element);
+    return this.boxes.some((box) => box.button === element || box.switch === element);
   }
 
   // The numbers at every place.
@@ -70,7 +68,7 @@ export class Figure {
   }
 
   drawBox(box, view) {
-    const { half, kind, drawn, scale } = box, row = view.row(half);
+    const { half, kind, drawn, scale } = box, row = view.row(half), last = half === "decoder" ? row : Infinity;
     if (kind === "tokens") {
       drawn.textContent = half === "encoder" ? `${view.words.encoder.length} tokens` : `last word: “${view.word(half)}”`;
     } else if (kind === "logits") {
@@ -79,10 +77,10 @@ export class Figure {
       drawn.textContent = chances ? `${plainWord(view.translator.target.words[best])} ${percent(chances[best])}` : "";
     } else if (kind === "attention") {
       scale.textContent = `${box.name === "cross" ? "of memory, " : ""}head ${view.head + 1}`;
-      paint(drawn, view.weights(box), row, half === "decoder" ? row : Infinity);
+      paint(drawn, view.weights(box), row, last);
     } else {
       const rows = view.all(half, view.named(box, kind === "feed-forward" ? "feed_forward.expand" : box.name));
-      const largest = paint(drawn, rows, row, half === "decoder" ? row : Infinity);
+      const largest = paint(drawn, rows, row, last);
       scale.textContent = largest ? `max ${shown(largest, largest < 9.5 ? 1 : 0)}` : "";
     }
   }

@@ -3,8 +3,7 @@
 import { softmax } from "../engine/formulas.js";
 import { linear } from "../engine/numbers.js";
 import { likeliest, topTokens } from "../engine/search.js";
-import { make, printed } from "./dom.js";
-import { PARTS } from "./places.js";
+import { button, make, printed } from "./dom.js";
 import { plainWord } from "./view.js";
 
 const FIRST = 6; // of 128 numbers
@@ -54,16 +53,16 @@ const ROOMS = {
     const lines = pieces[half].map((piece, place) => ({
       cells: [piece, ids[half][place]],
       chosen: place === row,
-      end: half === "encoder" && ((cell) => make("button", cell, hidden(place) ? "show" : "hide", {
-        type: "button", "aria-label": `${hidden(place) ? "show" : "hide"} ${words.encoder[place]}`,
-        onclick: () => act.hide(view.order[place]),
-      })),
+      end: half === "encoder" && ((cell) => {
+        const verb = hidden(place) ? "show" : "hide", label = `${verb} ${words.encoder[place]}`;
+        button(cell, verb, () => act.hide(view.order[place]), { "aria-label": label });
+      }),
     }));
     table(parent, half === "encoder" ? ["token", "ID", ""] : ["token", "ID"], lines);
     if (half === "encoder") {
       const buttons = make("p", parent, null, { class: "unmasked-row" });
-      make("button", buttons, "Shuffle the source", { type: "button", onclick: act.shuffle });
-      if (view.state.order) make("button", buttons, "Back in order", { type: "button", onclick: act.inOrder });
+      button(buttons, "Shuffle the source", act.shuffle);
+      if (view.state.order) button(buttons, "Back in order", act.inOrder);
       make("p", parent, "A token that is hidden stays where it is, but nobody may attend to it: the mask.");
     }
     return `${words[half][row]}, number ${ids[half][row]}`;
@@ -195,10 +194,8 @@ const ROOMS = {
     table(parent, ["token", "score", "chance", ""], top.map((token) => ({
       cells: [words[token], shown(step.logits[token]), percent(chances[token])],
       chosen: token === view.tokens[row], bar: [2, chances[token]],
-      end: (cell) => make("button", cell, "choose", {
-        type: "button", "aria-label": `write ${plainWord(words[token])}`,
-        "aria-pressed": String(token === view.tokens[row]), onclick: () => act.insteadOf(row, token),
-      }),
+      end: (cell) => button(cell, "choose", () => act.insteadOf(row, token),
+        { "aria-label": `write ${plainWord(words[token])}`, "aria-pressed": String(token === view.tokens[row]) }),
     })));
     return `${plainWord(words[top[0]])} ${percent(chances[top[0]])}`;
   },
@@ -225,9 +222,9 @@ function headControls(parent, { half, name }, view, act) {
   const path = (head) => `${kind} ${view.layer(half)} ${head}`;
   for (let head = 0; head < view.model.config.n_heads; head += 1) {
     const silent = view.state.heads.has(path(head));
-    make("button", heads, String(head + 1), {
-      type: "button", "aria-current": head === view.head ? "true" : null, "aria-label": `head ${head + 1}`,
-      class: silent ? "unmasked-hidden" : null, onclick: () => act.show({ head: head + 1 }),
+    button(heads, head + 1, () => act.show({ head: head + 1 }), {
+      "aria-current": head === view.head ? "true" : null, "aria-label": `head ${head + 1}`,
+      class: silent ? "unmasked-hidden" : null,
     });
   }
   toggle(line, "head on", !view.state.heads.has(path(view.head)), (on) => act.silence(on, path(view.head)));
@@ -237,8 +234,8 @@ function headControls(parent, { half, name }, view, act) {
 
 function toggle(parent, label, on, onchange) {
   const box = make("label", parent);
-  const one = make("input", box, null, { type: "checkbox", role: "switch", checked: on });
-  one.addEventListener("change", () => onchange(one.checked));
+  const change = () => onchange(one.checked);
+  const one = make("input", box, null, { type: "checkbox", role: "switch", checked: on, onchange: change });
   box.append(` ${label}`);
   return one;
 }
@@ -249,12 +246,7 @@ function drawMap(parent, box, view) {
   const name = (query) => view.words[box.half][query] + (box.half === "decoder" ? ` → ${plainWord(view.chosen[query])}` : "");
   const fold = make("details", parent, null, { open: true });
   make("summary", fold, `The map of this head: a row for each ${box.half === "decoder" ? "step, read → written" : "query"}`);
-  const grid = make("table", make("div", fold, null, { class: "unmasked-scroll", tabindex: 0, role: "group",
-    "aria-label": "attention map" }), null, { class: "unmasked-map" });
-  const top = make("tr", make("thead", grid));
-  make("td", top);
-  for (const key of keys) make("span", make("th", top, null, { scope: "col" }), key);
-  const body = make("tbody", grid);
+  const body = grid(fold, "attention map", "unmasked-map", ["", ...keys]);
   rows.forEach((row, query) => {
     const line = make("tr", body, null, { "aria-current": query === view.row(box.half) ? "true" : null });
     make("th", line, name(query), { scope: "row" });
@@ -268,11 +260,7 @@ function drawMap(parent, box, view) {
 
 // A table: { cells, chosen, bar: [column, part of the whole], end: what fills one more cell }.
 function table(parent, titles, lines) {
-  const scroll = make("div", parent, null, { class: "unmasked-scroll", tabindex: 0, role: "group", "aria-label": "numbers" });
-  const grid = make("table", scroll, null, { class: "unmasked-table" });
-  const top = make("tr", make("thead", grid));
-  for (const title of titles) make(title === "" ? "td" : "th", top, title, title === "" ? {} : { scope: "col" });
-  const body = make("tbody", grid);
+  const body = grid(parent, "numbers", "unmasked-table", titles);
   for (const { cells, chosen, bar, end } of lines.slice(0, MOST_ROWS)) {
     const line = make("tr", body, null, { "aria-current": chosen ? "true" : null });
     cells.forEach((value, column) => {
@@ -284,6 +272,18 @@ function table(parent, titles, lines) {
     if (end) end(make("td", line));
   }
   if (lines.length > MOST_ROWS) make("p", parent, `The first ${MOST_ROWS} of ${lines.length} rows.`);
+}
+
+// A table in a box that scrolls: its titles are there, and its body is returned.
+function grid(parent, label, kind, titles) {
+  const named = { tabindex: 0, role: "group", "aria-label": label };
+  const box = make("table", make("div", parent, null, { class: "unmasked-scroll", ...named }), null, { class: kind });
+  const top = make("tr", make("thead", box));
+  for (const title of titles) {
+    if (title === "") make("td", top);
+    else make("span", make("th", top, null, { scope: "col" }), title);
+  }
+  return make("tbody", box);
 }
 
 // Vectors as [name, numbers], a row each with their first numbers.

@@ -1,6 +1,7 @@
 // Where a model comes from: given with the page, beside it, or, on file://, in a script beside it.
 
 import { fromBase64, openPacked, unpack } from "../engine/open.js";
+import { make } from "./dom.js";
 
 const opened = new Map();
 
@@ -28,10 +29,7 @@ async function bytesOf(name, at) {
 
 function addScript(address) {
   return new Promise((resolve, reject) => {
-    const script = document.createElement("script");
-    script.src = address;
-    script.onload = resolve;
-    script.onerror = () => reject(new Error(`${address} could not be read`));
-    document.head.append(script);
+    const onerror = () => reject(new Error(`${address} could not be read`));
+    make("script", document.head, null, { src: address, onload: resolve, onerror });
   });
 }

@@ -1,7 +1,7 @@
 // Chapter 1: a mask taken in hand. Each row is a query, each column a key that it may attend to or not;
 // below them stands what softmax makes of the scores of one row.
 import { softmax } from "../engine/formulas.js";
-import { announcer, choice, defineElement, dress, field, make, printed, slider } from "./dom.js";
+import { announcer, button, choice, defineElement, dress, make, printed, slider } from "./dom.js";
 
 const MAY = "may attend", BY_HAND = "hidden by hand";
 const PADDED = "hidden: padding", FUTURE = "hidden: the future";
@@ -65,8 +65,7 @@ function build(element, data) {
   const table = make("table", box, undefined, grid);
   const say = announcer(element);
 
-  const names = data.attentions.map(({ name }) => [name, name]);
-  choice(controls, "Attention:", Object.fromEntries(names), "decoder", attend);
+  choice(controls, "Attention:", data.attentions.map(({ name }) => [name]), "decoder", attend);
   const lengths = Object.entries(data.tokens).map(([side, { length }]) => {
     state.real[side] = length;
     const change = (real) => set({ real: { ...state.real, [side]: real } });
@@ -77,8 +76,8 @@ function build(element, data) {
   const most = data.tokens.target.length - 1;
   const past = slider(controls, "Keys in the cache", { min: 0, max: most, step: 1, value: 0 },
     (past) => set({ past, row: Math.max(past, state.row) }));
-  const causal = field(controls, "Causal", "input", { type: "checkbox" });
-  causal.addEventListener("change", () => set({ causal: causal.checked }));
+  const causal = make("input", make("label", controls, "Causal "), null,
+    { type: "checkbox", onchange: () => set({ causal: causal.checked }) });
   const legend = make("ul", controls, undefined, { class: "unmasked-legend" });
   for (const [why, look] of Object.entries(LOOKS)) {
     make("span", make("li", legend), undefined, { class: `um-cell um-${look}` }).after(why);
@@ -116,10 +115,8 @@ function build(element, data) {
   function row(body, query, i) {
     const line = make("tr", body, undefined, { onmouseenter: () => choose(i), onclick: () => choose(i) });
     make("th", line, query, { scope: "row" });
-    return tokens(state.attention.keys).map((key, j) => make("button", make("td", line), undefined, {
-      type: "button", "aria-label": `${query} attends to ${key}`,
-      onfocus: () => choose(i, j), onclick: () => flip(i, j),
-    }));
+    return tokens(state.attention.keys).map((key, j) => button(make("td", line), null, () => flip(i, j),
+      { "aria-label": `${query} attends to ${key}`, onfocus: () => choose(i, j) }));
   }
 
   function paint() {

@@ -1,43 +1,27 @@
 // The places of the figure: the boxes of each half from top to bottom, and what can be switched off.
 
-// part → [its name, what to notice without it]
+export const NAMES = "@NAMES@"; // part → what it is called
+
+// part → what to notice without it
 export const PARTS = {
-  encoderPositions: [
-    "positions of the source",
+  encoderPositions:
     "The encoder reads a bag of tokens. Who does what to whom? Shuffle the source (in the box “tokens”) and compare.",
-  ],
-  decoderPositions: [
-    "positions of the target",
+  decoderPositions:
     "Short captions hardly change: the causal mask tells the decoder how far it is. Try a long sentence.",
-  ],
-  cross: [
-    "cross-attention",
+  cross:
     "The decoder never sees the source. It dreams up a caption, the same one for every sentence.",
-  ],
-  encoderSelf: [
-    "self-attention of the encoder",
+  encoderSelf:
     "Every source token is read alone, so what belongs together can come apart.",
-  ],
-  decoderSelf: [
-    "self-attention of the decoder",
+  decoderSelf:
     "The decoder forgets what it has said, except for its last token. It stops early or repeats itself.",
-  ],
-  scale: [
-    "the division by √dₖ",
+  scale:
     "All scores grow by a factor of √dₖ, so every head looks harder at fewer tokens. It stutters a little.",
-  ],
-  residuals: [
-    "residual connections",
+  residuals:
     "A layer now replaces its input instead of adding to it. Nothing is left of the sentence.",
-  ],
-  norms: [
-    "layer norms",
+  norms:
     "The vectors grow from layer to layer, and every later matrix sees values unlike any it was trained on.",
-  ],
-  feedForward: [
-    "feed-forward networks",
+  feedForward:
     "Some of the right words survive, but hardly any grammar, and often no way to stop.",
-  ],
 };
 
 // [place, title, the sublayer's part, the name of its residual in a trace]

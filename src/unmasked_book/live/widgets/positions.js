@@ -1,14 +1,10 @@
 // Chapter 2: a position as the hands of clocks. Each pair of columns (sine, cosine) is one hand, which turns
 // by its frequency ω at each step. A second hand stands δ steps further on.
+import { sinusoid } from "../engine/formulas.js";
 import { announcer, choice, defineElement, dress, make, onceAFrame, printed, slider } from "./dom.js";
 
 function frequencies(width) {
   return Array.from({ length: width / 2 }, (_, i) => 10000 ** ((-2 * i) / width));
-}
-
-// A row of the paper's table: sine in the even columns, cosine in the odd.
-function sinusoids(position, width) {
-  return frequencies(width).flatMap((omega) => [Math.sin(omega * position), Math.cos(omega * position)]);
 }
 
 // The dot product of any two rows that are `offset` steps apart.
@@ -16,9 +12,7 @@ function dotProduct(offset, width) {
   return frequencies(width).reduce((sum, omega) => sum + Math.cos(omega * offset), 0);
 }
 
-function fixed(x) {
-  return printed(x, 3);
-}
+const fixed = (x) => printed(x, 3);
 
 // The end of a hand: as on a clock, 0 is at the top and angles grow to the right.
 function tip(angle, length = 1) {
@@ -49,8 +43,7 @@ function build(element, data) {
   const controls = make("div", element, undefined, { class: "unmasked-row" });
   const position = ranged("Position p", "position");
   ranged("Offset δ", "offset");
-  const widths = Object.fromEntries(data.widths.map((width) => [width, width]));
-  choice(controls, "Width d", widths, String(state.width), (width) => set({ width: Number(width) }));
+  choice(controls, "Width d", data.widths.map((width) => [width]), state.width, (width) => set({ width }));
   const faces = make("div", element, undefined, { class: "up-clocks" });
   const legend = make("ul", element, undefined, { class: "unmasked-legend" });
   const lines = { here: "position p", there: "position p + δ", turn: "turned by ω · δ" };
@@ -157,7 +150,7 @@ function build(element, data) {
 
   function writeTable(width, p, q) {
     table.textContent = "";
-    const head = make("tr", table), there = sinusoids(q, width);
+    const head = make("tr", table), there = sinusoid(q, width);
     const titles = ["column", `PE(${p})`, `PE(${q})`, "product"];
     for (const title of titles) make("th", head, title, { scope: "col" });
     const row = (name, numbers) => {
@@ -165,7 +158,7 @@ function build(element, data) {
       make("th", line, name, { scope: "row" });
       for (const number of numbers) make("td", line, number === undefined ? "" : fixed(number));
     };
-    sinusoids(p, width).forEach((here, i) =>
+    sinusoid(p, width).forEach((here, i) =>
       row(`${i}, ${i % 2 ? "cosine" : "sine"}`, [here, there[i], here * there[i]]));
     row("sum", [undefined, undefined, dotProduct(q - p, width)]);
   }

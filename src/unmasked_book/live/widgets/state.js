@@ -60,17 +60,16 @@ export function isBroken(state) {
 
 // Tokens and heads that this model has; words to begin with as tokens.
 export function fitted(state, { model, source, target }, first = [1, 1]) {
-  const { config } = model;
-  const layers = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
+  const { encoder, decoder, config } = model, layers = { encoder, decoder, cross: decoder };
   const exists = (head) => {
     const [kind, layer, number] = head.split(" ");
-    return Number(layer) < layers[kind === "cross" ? "decoder" : kind] && Number(number) < config.n_heads;
+    return Number(layer) < layers[kind].length && Number(number) < config.n_heads;
   };
   const known = (token, place) =>
     token < target.words.length && (token > EOS || (token === EOS && place > 0));
   const { begin, ...rest } = state;
   const forced = (begin ? target.encode(begin) : state.forced.filter(known)).slice(0, MOST_TOKENS);
-  const layer = Math.min(state.layer ?? first[0], Math.max(layers.encoder, layers.decoder));
+  const layer = Math.min(state.layer ?? first[0], Math.max(encoder.length, decoder.length));
   const head = Math.min(state.head ?? first[1], config.n_heads);
   const last = state.hidden.size && Math.min(source.encode(state.text).length, MOST_TOKENS); // <eos>
   const hidden = new Set([...state.hidden].filter((place) => place <= last));
@@ -79,6 +78,7 @@ export function fitted(state, { model, source, target }, first = [1, 1]) {
 
 const PLACES = new Set(["encoder", "decoder"].flatMap((half) => boxesOf(half, "pre")).map(({ place }) => place));
 const LIST = /^\d+(\.\d+)*$/;
+const HEAD = /^(encoder|decoder|cross)(\.(0|[1-9]\d*)){2}$/;
 
 export function toHash(state) {
   const fresh = newState(state.model);
@@ -89,12 +89,10 @@ export function toHash(state) {
   put("order", state.order ? state.order.join(".") : "", "");
   put("hide", [...state.hidden].sort((a, b) => a - b).join("."), "");
   put("begin", state.forced.join("."), "");
-  put("search", state.search, fresh.search);
-  put("temperature", String(state.temperature), String(fresh.temperature));
-  if (state.search === "sample") query.set("seed", state.seed);
-  for (const name of ["at", "layer", "head", "token", "step", "tour"]) {
+  for (const name of ["search", "temperature", "at", "layer", "head", "token", "step", "tour"]) {
     put(name, String(state[name] ?? ""), String(fresh[name] ?? ""));
   }
+  if (state.search === "sample") query.set("seed", state.seed);
   put("off", [...state.off].join(","), "");
   put("heads", [...state.heads].map((head) => head.replaceAll(" ", ".")).join(","), "");
   return "#live?" + query;
@@ -103,31 +101,26 @@ export function toHash(state) {
 // A state from an address, or null. What it says that makes no sense is left out.
 export function fromHash(hash, names) {
   if (!hash.startsWith("#live?")) return null;
-  const query = new URLSearchParams(hash.slice("#live?".length));
-  const model = names.includes(query.get("model")) ? query.get("model") : names[0];
-  const state = newState(model);
-  const list = (name) => (LIST.test(query.get(name) || "") ? query.get(name).split(".").map(Number) : []);
-  const one = (name, allowed) => (allowed(query.get(name)) ? query.get(name) : state[name]);
+  const query = new URLSearchParams(hash.slice("#live?".length)), get = (name) => query.get(name) ?? "";
+  const state = newState(names.includes(get("model")) ? get("model") : names[0]);
+  const list = (name) => (LIST.test(get(name)) ? get(name).split(".").map(Number) : []);
+  const set = (name, allowed, read = String) => allowed(get(name)) && (state[name] = read(get(name)));
   state.text = (query.get("text") ?? state.text).slice(0, MOST_LETTERS);
   state.order = list("order").length ? list("order") : null;
   state.hidden = new Set(list("hide"));
   state.forced = list("begin");
-  state.begin = state.forced.length ? "" : query.get("begin") || ""; // words, for whoever writes a link
-  state.search = one("search", (value) => ["greedy", "beam", "sample"].includes(value));
-  const old = (query.get("head") || "").match(/^(\d)\.(\d)$/); // of the first edition's links, from 0
+  state.begin = state.forced.length ? "" : get("begin"); // words, for whoever writes a link
+  set("search", (value) => ["greedy", "beam", "sample"].includes(value));
+  const old = get("head").match(/^(\d)\.(\d)$/); // of the first edition's links, from 0
   if (old) [state.layer, state.head] = [Number(old[1]) + 1, Number(old[2]) + 1];
   for (const [name, least] of [["layer", 1], ["head", 1], ["token", 0], ["step", 0], ["tour", 1]]) {
-    const value = query.get(name) || "";
-    if (/^\d{1,3}$/.test(value) && Number(value) >= least) state[name] = Number(value);
+    set(name, (value) => /^\d{1,3}$/.test(value) && value >= least, Number);
   }
-  state.at = one("at", (value) => PLACES.has(value));
-  const temperature = Number(query.get("temperature"));
-  if (temperature >= 0.1 && temperature <= 3) state.temperature = temperature;
-  if (/^\d{1,9}$/.test(query.get("seed") || "")) state.seed = Number(query.get("seed"));
-  state.off = new Set((query.get("off") || "").split(",").filter((part) => Object.hasOwn(PARTS, part)));
-  const heads = (query.get("heads") || "")
-    .split(",")
-    .filter((head) => /^(encoder|decoder|cross)(\.(0|[1-9]\d*)){2}$/.test(head));
+  set("at", (value) => PLACES.has(value));
+  set("temperature", (value) => value >= 0.1 && value <= 3, Number);
+  set("seed", (value) => /^\d{1,9}$/.test(value), Number);
+  state.off = new Set(get("off").split(",").filter((part) => Object.hasOwn(PARTS, part)));
+  const heads = get("heads").split(",").filter((head) => HEAD.test(head));
   state.heads = new Set(heads.map((head) => head.replaceAll(".", " ")));
   return state;
 }

@@ -2,11 +2,11 @@
 
 import { beam, generate, greedy, sample } from "../engine/search.js";
 import { EOS } from "../engine/tokenizer.js";
-import { announcer, choice, field, make, onceAFrame, printed, slider } from "./dom.js";
+import { announcer, button, choice, make, onceAFrame, printed, slider } from "./dom.js";
 import { Figure } from "./figure.js";
 import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel, isOpened } from "./loading.js";
-import { PARTS, placeIn } from "./places.js";
+import { NAMES, PARTS, placeIn } from "./places.js";
 import { runInSlices } from "./running.js";
 import {
   MOST_LETTERS, MOST_TOKENS, examplesOf, fitted, fromHash, isBroken, newState, switchesOf, toHash,
@@ -52,9 +52,7 @@ export class Translator {
       const translator = await openModel(state.model, this.page.at);
       if (mine !== this.opening) return false;
       this.translator = translator;
-      this.state = fitted(state, translator, this.page.first[state.model]);
-      this.view = this.wholeOf = this.before = null;
-      this.typed = false;
+      this.begins(state);
       [tour, this.state.tour] = [this.state.tour, 0];
     } catch (error) {
       if (!this.translator) throw error;
@@ -67,6 +65,12 @@ export class Translator {
     if (failed) this.tell(failed);
     else if (tour) this.tourTo(Math.min(tour, TOUR.length));
     return true;
+  }
+
+  begins(state) {
+    this.state = fitted(state, this.translator, this.page.first[state.model]);
+    this.view = this.wholeOf = this.before = null;
+    this.typed = false;
   }
 
   // Another direction; the keyboard stays on the choice.
@@ -94,29 +98,25 @@ export class Translator {
     });
     const examples = this.group(box, "examples", "unmasked-row unmasked-examples");
     for (const example of examplesOf(state.model)) {
-      const attributes = { type: "button", lang: source, onclick: () => this.example(example) };
-      make("button", examples, example, attributes);
+      button(examples, example, () => this.newText((this.text.value = example)), { lang: source });
     }
     this.answers = this.group(box, "translation", "unmasked-answers");
     this.answers.tabIndex = 0; // it may scroll
     this.note = make("p", box, "", { role: "status", class: "unmasked-note" });
     this.say = announcer(box);
     this.chips = this.group(box, "What the encoder reads", "unmasked-tokens");
-    if (to) this.chips.lang = source;
     this.tokens = this.group(box, "Token by token", "unmasked-tokens");
-    if (to) this.tokens.lang = target;
+    if (to) [this.chips.lang, this.tokens.lang] = [source, target];
     const steps = make("div", box, undefined, { class: "unmasked-row unmasked-steps" });
-    this.back = make("button", steps, "‹", { type: "button", "data-step": "back", "aria-label": "one word back",
-      onclick: () => this.go(-1) });
-    this.count = make("span", steps, "");
-    this.next = make("button", steps, "›", { type: "button", "data-step": "next", "aria-label": "one word on",
-      onclick: () => this.go(1) });
+    this.back = button(steps, "‹", () => this.go(-1), { "aria-label": "one word back" });
+    this.count = make("span", steps);
+    this.next = button(steps, "›", () => this.go(1), { "aria-label": "one word on" });
 
     const inside = make("div", box, undefined, { class: "unmasked-inside" });
     const figure = make("div", inside);
-    const layers = Math.max(this.model.config.n_layers, this.model.config.n_decoder_layers ?? 0);
-    const names = Object.fromEntries(Array.from({ length: layers }, (_, i) => [i + 1, i + 1]));
-    this.layers = choice(figure, "Show layer", names, String(state.layer), (layer) => this.look({ layer: Number(layer) }));
+    const layers = Math.max(this.model.encoder.length, this.model.decoder.length);
+    const numbers = Array.from({ length: layers }, (_, i) => [i + 1]);
+    this.layers = choice(figure, "Show layer", numbers, state.layer, (layer) => this.look({ layer }));
     make("p", figure, `In a strip a row is a token, a speck one of its ${this.model.config.d_model} numbers: blue above zero, ` +
       "orange below. In attention dark is much. A switch acts in every layer.", { class: "unmasked-faint" });
     this.figure = new Figure(figure, this.model, {
@@ -130,8 +130,8 @@ export class Translator {
 
     this.searching(make("details", box, undefined, { open: state.search !== "greedy" || state.forced.length > 0 }), to);
     const end = make("p", box, undefined, { class: "unmasked-row" });
-    make("button", end, "Reset", { type: "button", onclick: () => this.reset() });
-    if (this.page.linked) make("button", end, "Copy a link to this", { type: "button", onclick: () => this.copyLink() });
+    button(end, "Reset", () => this.reset());
+    if (this.page.linked) button(end, "Copy a link to this", () => this.copyLink());
     if (!to) return;
     make("p", box, "A small model, trained on 29,000 image captions and nothing else. It has never seen a question, " +
       (state.model === "de-en" ? "stumbles over negation, " : "") + "reads everything in lower case, and gives odd " +
@@ -151,18 +151,15 @@ export class Translator {
     const { state } = this;
     this.how = how;
     make("summary", how, "How the next token is chosen");
-    const searches = { greedy: "greedy", beam: `beam of ${BEAM}`, sample: "sampling" };
+    const searches = [["greedy"], ["beam", `beam of ${BEAM}`], ["sample", "sampling"]];
     choice(how, "Search", searches, state.search, (search) => this.change({ search }));
     this.chance = make("div", how, undefined, { class: "unmasked-row" });
     const range = { min: 0.1, max: 3, step: 0.1, value: state.temperature };
     slider(this.chance, "temperature", range, (temperature) => this.change({ temperature }), (value) => value.toFixed(1));
-    make("button", this.chance, "Draw again", {
-      type: "button",
-      onclick: () => this.change({ seed: this.state.seed + 1 }),
-    });
-    this.begin = field(make("p", how), `The translation must begin with${to ? ` (in ${to})` : ""}`, "input", {
-      type: "text", maxlength: 200, oninput: () => this.force(this.begin.value),
-    });
+    button(this.chance, "Draw again", () => this.change({ seed: this.state.seed + 1 }));
+    const begin = make("label", make("p", how), `The translation must begin with${to ? ` (in ${to})` : ""} `);
+    const force = () => this.force(this.begin.value);
+    this.begin = make("input", begin, null, { type: "text", maxlength: 200, oninput: force });
     this.tree = make("div", how);
     make("p", this.tree, "The beam's tree, one column per step, the likeliest beginning on top. A number is the " +
       "log-probability so far; in an orange box a sentence ends, and its number is the score after the length " +
@@ -170,13 +167,10 @@ export class Translator {
   }
 
   directions() {
-    return Object.fromEntries(
-      this.page.names.map((name) => {
-        const [from, to] = languagesOf(name);
-        const more = isOpened(name) ? "" : ` (loads ${this.page.megabytes[name]} MB more)`;
-        return [name, `${from} → ${to}${more}`];
-      }),
-    );
+    return this.page.names.map((name) => {
+      const more = isOpened(name) ? "" : ` (loads ${this.page.megabytes[name]} MB more)`;
+      return [name, languagesOf(name).join(" → ") + more];
+    });
   }
 
   // --- What the reader does -----------------------------------------------------------------------
@@ -221,11 +215,6 @@ export class Translator {
     if (step >= 0 && step < this.view.tokens.length) this.look({ step, at: placeIn("decoder", this.state.at) });
   }
 
-  example(text) {
-    this.text.value = text;
-    this.newText(text);
-  }
-
   // A beginning that was typed stays; one that was chosen belongs to the text before.
   newText(text) {
     const forced = this.typed ? this.state.forced : [];
@@ -233,9 +222,7 @@ export class Translator {
   }
 
   reset() {
-    this.view = this.before = null;
-    this.typed = false;
-    this.state = fitted(newState(this.state.model), this.translator, this.page.first[this.state.model]);
+    this.begins(newState(this.state.model));
     this.build();
     this.run();
     this.writeHash();
@@ -267,8 +254,7 @@ export class Translator {
   insteadOf(position, token) {
     this.typed = false;
     this.how.open = true; // where the forced beginning can be seen, and changed
-    const forced = [...this.view.tokens.slice(0, position), token];
-    this.change({ forced });
+    this.change({ forced: [...this.view.tokens.slice(0, position), token] });
   }
 
   writeHash() {
@@ -325,17 +311,16 @@ export class Translator {
   showTour() {
     const { tour } = this.state, focused = this.tourBox.contains(document.activeElement);
     this.tourBox.replaceChildren();
-    const button = (label, act) => make("button", this.tourBox, label, { type: "button", onclick: act });
     if (!tour) {
-      const start = button("Take the tour", () => this.tourTo(1));
+      const start = button(this.tourBox, "Take the tour", () => this.tourTo(1));
       if (focused) start.focus();
       return;
     }
-    const next = button("Next", () => tour < TOUR.length && this.tourTo(tour + 1));
-    const back = button("Back", () => tour > 1 && this.tourTo(tour - 1));
-    next.setAttribute("aria-disabled", tour === TOUR.length);
-    back.setAttribute("aria-disabled", tour === 1);
-    const leave = button("Leave the tour", () => this.look({}));
+    const step = (label, to) => button(this.tourBox, label, () => TOUR[to - 1] && this.tourTo(to),
+      { "aria-disabled": String(!TOUR[to - 1]) });
+    const next = step("Next", tour + 1);
+    step("Back", tour - 1);
+    const leave = button(this.tourBox, "Leave the tour", () => this.look({}));
     make("span", this.tourBox, `${tour} of ${TOUR.length}. ${TOUR[tour - 1].say(this.view)}`);
     if (focused) (tour < TOUR.length ? next : leave).focus();
   }
@@ -367,10 +352,8 @@ export class Translator {
 
   // The source's positions in the order in which the encoder reads them.
   orderOf(source) {
-    const last = source.length - 1;
-    const { order } = this.state;
-    const fits =
-      order && order.length === last && new Set(order).size === last && order.every((i) => i < last);
+    const { order } = this.state, last = source.length - 1;
+    const fits = order?.length === last && new Set(order).size === last && order.every((i) => i < last);
     return fits ? [...order, last] : [...source.keys()];
   }
 
@@ -433,8 +416,7 @@ export class Translator {
       this.sayAgain(text ? `Translation: “${text}”` : "");
       return;
     }
-    const { off, heads } = this.state;
-    const gone = [...off].map((part) => PARTS[part][0]);
+    const { off, heads } = this.state, gone = [...off].map((part) => NAMES[part]);
     if (heads.size) gone.push(heads.size === 1 ? "1 head" : `${heads.size} heads`);
     const hidden = [...this.state.hidden].map((place) => this.translator.source.encode(this.state.text)[place] ?? EOS);
     gone.push(...hidden.map((token) => `“${plainWord(this.translator.source.words[token])}”`));
@@ -476,7 +458,7 @@ export class Translator {
     const token = half === "encoder" ? `“${view.word(half)}”` : `writing “${view.written}”`;
     this.heading.textContent = `${title[0].toUpperCase()}${title.slice(1)}${where}, ${token}`;
     const current = () => view.asked === asked(this.state); // and not the panel of the text before
-    for (const part of state.off) make("p", this.content, `Without ${PARTS[part][0]}: ${this.worthOf(part)}`);
+    for (const part of state.off) make("p", this.content, `Without ${NAMES[part]}: ${this.worthOf(part)}`);
     const said = showInside(this.content, box, view, {
       show: (what) => this.look(what),
       turn: (part, on) => this.put("off", part, !on),
@@ -495,8 +477,8 @@ export class Translator {
   // What to notice, and what was measured with this part alone switched off.
   worthOf(part) {
     const worth = this.page.worth?.[this.state.model];
-    if (!worth) return PARTS[part][1];
-    return `${PARTS[part][1]} With only this off BLEU, which compares eighty captions with human translations, goes ` +
+    if (!worth) return PARTS[part];
+    return `${PARTS[part]} With only this off BLEU, which compares eighty captions with human translations, goes ` +
       `from ${worth.whole} to ${worth[part]}.`;
   }
 
@@ -523,14 +505,10 @@ export class Translator {
     const { nodes, best } = this.view;
     this.tree.hidden = !nodes;
     if (!nodes) return;
-    const words = this.translator.target.words;
-    const winners = new Set();
+    const { words } = this.translator.target, winners = new Set();
     for (let node = nodes[best]; node; node = nodes[node.parent]) winners.add(node.id);
-    const drawn = nodes.filter(({ became }) => became !== "dropped").map((node) => ({
-      ...node,
-      token: plainWord(words[node.token]),
-      wins: winners.has(node.id),
-    }));
+    const named = (node) => ({ ...node, token: plainWord(words[node.token]), wins: winners.has(node.id) });
+    const drawn = nodes.filter(({ became }) => became !== "dropped").map(named);
     const score = printed(nodes[best].score);
     const label = `The beam's tree: ${drawn.length - 1} beginnings, the best ends with a score of ${score}.`;
     drawTree(this.tree, drawn, label).scrollLeft = 0;
@@ -555,15 +533,15 @@ function wholeAsked({ model, text, order, search, temperature, seed, forced }) {
 // Buttons in a row, one a token, and one of them a tab stop; pieces that go on a word stand closer.
 // Keeps the keyboard's place.
 function fillChips(box, named, chips) {
-  const focused = [...box.querySelectorAll("button")].indexOf(document.activeElement);
+  const focused = placeOfFocus(box);
   box.replaceChildren();
   make("span", box, named);
   const cut = chips.some(({ token }) => token.startsWith("▁")); // subwords, and not whole words
   const stop = Math.max(0, focused < 0 ? chips.findIndex(({ current }) => current) : Math.min(focused, chips.length - 1));
   chips.forEach(({ token, label, current, hidden, act }, place) => {
-    const chip = make("button", box, plainWord(token), {
-      type: "button", "aria-label": hidden ? `${label}, hidden` : label, "aria-current": current ? "true" : null,
-      tabindex: place === stop ? 0 : -1, class: hidden ? "unmasked-hidden" : "", onclick: act,
+    const chip = button(box, plainWord(token), act, {
+      "aria-label": hidden ? `${label}, hidden` : label, "aria-current": current ? "true" : null,
+      tabindex: place === stop ? 0 : -1, class: hidden ? "unmasked-hidden" : "",
     });
     chip.classList.toggle("unmasked-goes-on", cut && !token.startsWith("▁") && !token.startsWith("<"));
   });
@@ -575,7 +553,7 @@ function fillChips(box, named, chips) {
     all.forEach((one) => (one.tabIndex = one === next ? 0 : -1));
     next.focus();
   };
-  if (focused >= 0) box.querySelectorAll("button")[stop]?.focus();
+  focusAgain(box, focused);
 }
 
 // What has the focus in a part that is about to be made anew, and the same once it is there.

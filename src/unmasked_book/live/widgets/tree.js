@@ -11,7 +11,9 @@ const SMALLEST = 0.75; // before it scrolls, a wide tree shrinks, but its letter
 // The picture goes into a box that scrolls sideways if it must, and is returned; the next call with the same parent
 // replaces it.
 export function drawTree(parent, nodes, label) {
-  const box = parent.querySelector(".unmasked-tree") || makeBox(parent);
+  const said = { role: "group", "aria-label": "the tree: scrolls sideways" }; // by the keyboard, too
+  const box = parent.querySelector(".unmasked-tree") ||
+    make("div", parent, null, { class: "unmasked-tree", tabindex: 0, ...said });
   const columns = inColumns(nodes);
   const place = new Map(columns.flatMap((column) => column.nodes.map((node, row) =>
     [node.id, { x: column.left + column.width / 2, y: TOP + row * ROW + BOX / 2, half: halfWidth(node) }])));
@@ -26,12 +28,6 @@ export function drawTree(parent, nodes, label) {
   for (const node of ordered) if (node.parent !== null) drawBranch(picture, place, node);
   for (const node of ordered) drawBox(picture, place.get(node.id), node);
   return box;
-}
-
-// A keyboard can scroll it, too.
-function makeBox(parent) {
-  const said = { role: "group", "aria-label": "the tree: scrolls sideways" };
-  return make("div", parent, null, { class: "unmasked-tree", tabindex: 0, ...said });
 }
 
 // The nodes of each step, the likeliest first, and where their column lies.

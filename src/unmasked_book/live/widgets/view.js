@@ -33,8 +33,7 @@ export class View {
   }
 
   layer(half) {
-    const { n_layers, n_decoder_layers } = this.model.config;
-    return Math.min(this.state.layer, half === "encoder" ? n_layers : (n_decoder_layers ?? n_layers)) - 1;
+    return Math.min(this.state.layer, this.model[half].length) - 1;
   }
 
   get head() {
@@ -82,8 +81,7 @@ export class View {
   }
 
   keysOf({ half, name }) {
-    if (half === "encoder" || name === "cross") return this.words.encoder;
-    return this.words.decoder;
+    return this.words[name === "cross" ? "encoder" : half];
   }
 }
 
