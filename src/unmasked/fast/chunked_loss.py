@@ -5,8 +5,6 @@ and differentiated as a whole, they travel through memory a dozen times. Here a 
 goes through all of it while it is near, and leaves its share of the gradient behind.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

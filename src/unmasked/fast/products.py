@@ -4,8 +4,6 @@ On a CPU such a product takes as long as reading the matrix, and how it lies in 
 PyTorch's own layout, one output's weights after the other, suits many rows.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from functools import cache, partial

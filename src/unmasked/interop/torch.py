@@ -4,8 +4,6 @@ Both directions walk the same list of pairs (our tensor, theirs). A bias that on
 have is a zero on the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Multi30k: a German and an English sentence about each of some 30,000 pictures."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

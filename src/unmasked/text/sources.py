@@ -1,7 +1,5 @@
 """The data that a training can ask for by name."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
