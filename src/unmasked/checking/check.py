@@ -114,8 +114,7 @@ def findings(
 
 
 def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-    logits: Tensor = model(source, target)
-    return logits
+    return model(source, target)
 
 
 # --- What is known of our own models ----------------------------------------------------------

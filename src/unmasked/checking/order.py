@@ -97,12 +97,5 @@ def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
         return found[-1]
 
     embeddings = [module for module in probe.model.modules() if isinstance(module, nn.Embedding)]
-    hooks = [embedding.register_forward_hook(watch) for embedding in embeddings]
-    try:
-        probe.begin_anew()
-        with torch.enable_grad():
-            logits = probe.answer(probe.source, target)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    logits = probe.watched(target, [(embedding, watch) for embedding in embeddings])
     return found[:1], logits

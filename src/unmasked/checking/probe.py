@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -130,6 +131,19 @@ class Probe:
         self.begin_anew()
         with torch.set_grad_enabled(grad):
             return self.answer(source, target, forward).detach().cpu().double()
+
+    def watched(
+        self, target: Tensor, hooks: Iterable[tuple[nn.Module, Callable[..., Any]]] = ()
+    ) -> Tensor:
+        """The answer with its gradients' graph, while these modules have a hook each."""
+        handles = [module.register_forward_hook(hook) for module, hook in hooks]
+        try:
+            self.begin_anew()
+            with torch.enable_grad():
+                return self.answer(self.source, target)
+        finally:
+            for handle in handles:
+                handle.remove()
 
     @cached_property
     def base(self) -> Tensor:

@@ -14,16 +14,13 @@ from .report import Finding
 
 def places(moved: Tensor) -> list[list[int]]:
     """The places of what is True in [words, outputs], as [output, word], the earliest first."""
-    found: list[list[int]] = moved.t().nonzero().tolist()
-    return found
+    return moved.t().nonzero().tolist()
 
 
 def causality(probe: Probe) -> Finding:
     """In evaluation mode, and in training mode: a norm over the batch leaks only there."""
-    later = (
-        torch.ones_like(probe.influences[1]).tril(-1).bool()
-    )  # [word, output]: the word is later
     mode, moved = "", probe.influences[1]
+    later = torch.ones_like(moved).tril(-1).bool()  # [word, output]: the word is later
     leaks = places((moved > probe.scale.same) & later)
     with contextlib.suppress(RefusedError):
         probe.model.train()
@@ -108,19 +105,12 @@ def rows_read(probe: Probe, side: int) -> Kept:
     """
     length = (SOURCE, TARGET)[side]
     kept: Kept = []
-    hooks = [
-        module.register_forward_hook(partial(keep, kept, name, length))
-        for name, module in probe.model.named_modules()
-    ]
+    modules = probe.model.named_modules()
+    hooks = [(module, partial(keep, kept, name, length)) for name, module in modules]
     try:
-        probe.begin_anew()
-        with torch.enable_grad():
-            logits = probe.answer(probe.source, probe.target)
+        logits = probe.watched(probe.target, hooks)
     except RefusedError:  # "repeats" tells of it
         return []
-    finally:
-        for hook in hooks:
-            hook.remove()
     if not kept or not probe.scale.fine:
         return []
     said = can_be_said(probe.base).to(logits.device)
