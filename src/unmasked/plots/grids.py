@@ -161,15 +161,8 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                     allowed = allowed.repeat(len(queries), axis=0)
                 reasons = reasons_of(allowed, labels("keys", keys, allowed.shape[1]))
                 draw_mask(axis, reasons)
-                first, last = places[0] is axis, line is grid[-1]
-                dress(
-                    axis,
-                    title,
-                    labels("queries", queries, len(allowed)),
-                    keys,
-                    x="keys" if last else "",
-                    y="queries" if first else "",
-                )
+                x, y = "keys" * (line is grid[-1]), "queries" * (axis is places[0])
+                dress(axis, title, labels("queries", queries, len(allowed)), keys, x=x, y=y)
                 hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
                 met.update(reasons.flat)
                 words.append(
