@@ -74,5 +74,4 @@ def summed_loss(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
 ) -> Tensor:
     """The sum over [N, D] hidden vectors and their labels [N]: a scalar."""
-    total: Tensor = SummedLoss.apply(hidden, weight, bias, labels, smoothing)
-    return total
+    return SummedLoss.apply(hidden, weight, bias, labels, smoothing)
