@@ -57,8 +57,8 @@ def exact(
     progress: bool = False,
 ) -> dict[str, Correct]:
     """Sentences translated without any difference: of each construction, and of `all`."""
-    german, penalty = [pair.german for pair in pairs], length_penalty if beam_size > 1 else None
-    options: Any = {"beam_size": beam_size, "length_penalty": penalty, "progress": progress}
+    german = [pair.german for pair in pairs]
+    options: Any = {"beam_size": beam_size, "length_penalty": length_penalty, "progress": progress}
     written = translator.translate(german, **options)
     same = [text == pair.english for text, pair in zip(written, pairs, strict=True)]
     scores = {}

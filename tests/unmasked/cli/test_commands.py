@@ -378,6 +378,7 @@ def test_a_file_that_is_no_recipe_is_refused(command, tmp_path, text, message):
         ("translate --beam 2 --seed 1 {word}", "--seed: expected --sample"),
         ("translate --length-penalty 1 {word}", "--length-penalty: expected --beam"),
         ("evaluate --sentences 0", "--sentences: expected a whole number of at"),
+        ("evaluate --model few --length-penalty 1 --test phrasebook", "--length-penalty: expected"),
         (
             "evaluate --model few --test phrasebook --sentences 5",
             "--sentences: expected .* knows, got none",
