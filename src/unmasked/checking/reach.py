@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .probe import ROWS, SOURCE, TARGET, Probe, RefusedError, backward, can_be_said
+from .probe import ROWS, SOURCE, TARGET, AnswerError, Probe, backward, can_be_said
 from .properties import without
 from .report import Finding
 
@@ -22,7 +22,7 @@ def causality(probe: Probe) -> Finding:
     mode, moved = "", probe.influences[1]
     later = torch.ones_like(moved).tril(-1).bool()  # [word, output]: the word is later
     leaks = places((moved > probe.scale.same) & later)
-    with contextlib.suppress(RefusedError):
+    with contextlib.suppress(AnswerError):
         probe.model.train()
         steady = torch.equal(*(probe(probe.source, probe.target) for _ in range(2)))
         if steady and not leaks:
@@ -68,7 +68,7 @@ def own_words(probe: Probe) -> Finding:
     """
     fix = "look for a mask that hides too much, or a target that is shifted twice"
     finding = reaches(probe, "own words", "target", probe.influences[1], fix)
-    with contextlib.suppress(RefusedError):
+    with contextlib.suppress(AnswerError):
         if finding.verdict == "passed":
             fix = "with a source of one word: has the cross-attention its residual?"
             finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
@@ -109,7 +109,7 @@ def rows_read(probe: Probe, side: int) -> Kept:
     hooks = [(module, partial(keep, kept, name, length)) for name, module in modules]
     try:
         logits = probe.watched(probe.target, hooks)
-    except RefusedError:  # "repeats" tells of it
+    except AnswerError:  # "repeats" tells of it
         return []
     if not kept or not probe.scale.fine:
         return []
@@ -120,7 +120,7 @@ def rows_read(probe: Probe, side: int) -> Kept:
     for output in range(TARGET):
         try:
             found = backward(sums[output], [vectors for _, vectors in kept])
-        except RefusedError:  # "gradient" tells of it
+        except AnswerError:  # "gradient" tells of it
             return []
         for (name, _), gradient in zip(kept, found, strict=True):
             if gradient is not None:

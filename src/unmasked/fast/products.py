@@ -7,7 +7,6 @@ PyTorch's own layout, one output's weights after the other, suits many rows.
 import platform
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..machine import LIST
+
 Product = Callable[[Tensor], Tensor]
 SMALL = 1 << 17  # weights: half a megabyte
-LIST = Path("/proc/cpuinfo")  # Linux only
 mkl, onednn = torch.ops.mkl, torch.ops.mkldnn  # two libraries by Intel, as in PyTorch's compiler
 
 

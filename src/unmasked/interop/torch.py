@@ -98,7 +98,9 @@ def check_as_configured(module: Any) -> None:
             twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, bias=bias)
             twin.dropout = module.dropout  # type: ignore[assignment]
         else:
-            twin = kind_of(module)(module.config)
+            kinds = (Transformer, EncoderLayer, DecoderLayer)  # or made from one of them
+            kind: Any = next(kind for kind in kinds if isinstance(module, kind))
+            twin = kind(module.config)
     paths = changes(module, structure(twin))
     if isinstance(module, Transformer):  # embeddings and generator stay here
         ours = ("source_embedding", "target_embedding", "generator")
@@ -106,12 +108,6 @@ def check_as_configured(module: Any) -> None:
     if paths:
         fix = "convert the parts that are as they were made"
         raise invalid("module", "parts as configured, without hooks", f"another {paths[0]}", fix)
-
-
-def kind_of(module: nn.Module) -> Any:
-    """The class of ours that it is, or that it was made from."""
-    kinds = (Transformer, EncoderLayer, DecoderLayer)
-    return next(kind for kind in kinds if isinstance(module, kind))
 
 
 def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:

@@ -81,9 +81,8 @@ def matrices(
             if framed := sorted(map(tuple, (marked or {}).get(name, ()))):
                 for row, column in framed:
                     frame(axis, row, column, INK, inset=0.05)
-                words[-1] += (
-                    f", framed {', '.join(f'{row + 1}.{column + 1}' for row, column in framed)}"
-                )
+                cells = ", ".join(f"{row + 1}.{column + 1}" for row, column in framed)
+                words[-1] += f", framed {cells}"
         if not numbers:
             figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
         figure.suptitle(title, fontsize=10.5, fontweight="bold")
