@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..machine import LIST
+from ..machine import CPUINFO
 
 Product = Callable[[Tensor], Tensor]
 SMALL = 1 << 17  # weights: half a megabyte
@@ -114,7 +114,7 @@ def in_blocks(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
 @cache
 def made_by_intel() -> bool:
     """By the maker's own name for itself, which virtual machines keep."""
-    return "GenuineIntel" in (LIST.read_text() if LIST.exists() else platform.processor())
+    return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
 
 
 def has_mkl() -> bool:
