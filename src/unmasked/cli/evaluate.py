@@ -45,17 +45,18 @@ def main(words: Sequence[str]) -> None:
     translator.model.to(device)
     languages, own = translator.languages, OWN.get(str(translator.data.get("name")))
     test = (options.test or [own])[0]
+    files = options.test if options.test and len(options.test) > 1 else None
     if test is None:
         fix = "name one, as the model does not say what it is for"
         raise invalid("--test", "two files, or a set of sentences", "none", fix)
-    if test == "phrasebook":
+    if test == "phrasebook" and not files:
         options.beam = options.beam or 1
     if options.length_penalty is not None and options.beam == 1:
         raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
-    if options.test and len(options.test) > 1:
-        pairs = list(lines(*two_files("--test", options.test)))
+    if files:
+        pairs = list(lines(*two_files("--test", files)))
         how: Any = {"lowercase": getattr(translator.source, "lowercase", True), "draws": DRAWS}
-        texts(translator, " and ".join(options.test), pairs, options, **how)
+        texts(translator, " and ".join(files), pairs, options, **how)
     elif languages and test != "phrasebook":
         texts(translator, test, directed(multi30k(test), *languages), options)
     elif not languages and test == "phrasebook":
