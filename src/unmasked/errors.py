@@ -207,11 +207,3 @@ def check_attention(
     if key.shape[:-2] != batch:  # seldom; working it out takes most of a check's time
         batch = torch.broadcast_shapes(batch, key.shape[:-2])
     return (*batch, query.shape[-2], key.shape[-2])
-
-
-def check_room(length: int, max_len: int) -> None:
-    """That learned positions reach so far."""
-    if length > max_len:
-        fix = "raise max_len and train again, or use positions='sinusoidal'"
-        expected = f"positions below max_len={max_len}"
-        raise invalid("positions", expected, f"position {length - 1}", fix)

@@ -58,10 +58,8 @@ def exact(
 ) -> dict[str, Correct]:
     """Sentences translated without any difference: of each construction, and of `all`."""
     german = [pair.german for pair in pairs]
-    options: Any = {"beam_size": beam_size}
-    if beam_size > 1:
-        options["length_penalty"] = length_penalty
-    written = translator.translate(german, **options, progress=progress)
+    options: Any = {"beam_size": beam_size, "length_penalty": length_penalty, "progress": progress}
+    written = translator.translate(german, **options)
     same = [text == pair.english for text, pair in zip(written, pairs, strict=True)]
     scores = {}
     for name in [*sorted({pair.construction for pair in pairs}), "all"]:
@@ -210,10 +208,8 @@ def maps_of_pairs(
             _, maps = translator.model(source.to(translator.device), inputs, need_weights=True)
         for row, (words, framed) in enumerate(held):
             s, t = len(words), len(framed) - 1
-            sizes = ((s, s), (t, t), (t, s))
-            yield SentenceMaps(
-                *(
-                    torch.stack([layer[row, :, :queries, :keys] for layer in layers])
-                    for layers, (queries, keys) in zip(maps, sizes, strict=True)
-                )
+            parts = (
+                torch.stack([layer[row, :, :queries, :keys] for layer in layers])
+                for layers, (queries, keys) in zip(maps, ((s, s), (t, t), (t, s)), strict=True)
             )
+            yield SentenceMaps(*parts)

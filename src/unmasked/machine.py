@@ -15,12 +15,12 @@ def device() -> torch.device:
     return accelerator or torch.device("cpu")
 
 
-LIST = Path("/proc/cpuinfo")  # Linux only
+CPUINFO = Path("/proc/cpuinfo")  # Linux only
 
 
 def processors() -> list[str]:
     """The name of each core's processor, where the system lists them, and as it counts them."""
-    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
     return [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
 
 

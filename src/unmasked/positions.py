@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from .errors import check_room, check_whole, check_wholes, invalid
+from .errors import check_whole, check_wholes, invalid
 
 
 def frequencies(d_model: int) -> Tensor:
@@ -83,7 +83,10 @@ class LearnedPositions(nn.Module):
 
     def rows(self, length: int, start: int = 0) -> Tensor:
         """The encodings of positions start … start + length - 1: [length, d_model]."""
-        check_room(start + length, len(self.table))
+        if start + length > len(self.table):
+            fix = "raise max_len and train again, or use positions='sinusoidal'"
+            expected = f"positions below max_len={len(self.table)}"
+            raise invalid("positions", expected, f"position {start + length - 1}", fix)
         return self.table.narrow(0, start, length)
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:  # [B, T, D] → [B, T, D]

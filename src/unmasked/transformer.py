@@ -15,7 +15,7 @@ from .attention import AttentionMaps, Mapped
 from .config import TransformerConfig
 from .decoder import Decoder, DecoderState, check_maps
 from .encoder import Encoder
-from .errors import check_mask, check_room, check_tokens, check_type, check_vectors, invalid
+from .errors import check_mask, check_tokens, check_type, check_vectors, invalid
 from .kernels import Dropout
 from .masks import causal_mask, padding_mask
 from .positions import LearnedPositions, SinusoidalPositions
@@ -88,7 +88,6 @@ class Transformer(Mapped):
         check_tokens("source", source, self.config.source_vocab)
         batch, length = source.shape
         check_mask("source_mask", source_mask, (batch, self.config.n_heads, length, length))
-        check_reach(self.source_embedding, length)
         mask = padding_mask(source) if source_mask is None else source_mask
         return self.encoder(self.source_embedding(source), mask=mask, maps=maps and maps.encoder)
 
@@ -146,7 +145,6 @@ class Transformer(Mapped):
         queries = batch, self.config.n_heads, length
         check_mask("source_mask", source_mask, (*queries, memory.shape[1]))
         check_mask("target_mask", target_mask, (*queries, start + length))
-        check_reach(self.target_embedding, start + length)
 
     # --- Weights --------------------------------------------------------------------------------
 
@@ -174,12 +172,6 @@ class Transformer(Mapped):
     def count_parameters(self) -> int:
         """Parameters that are trained; what is tied counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
-
-
-def check_reach(embedding: nn.Module, length: int) -> None:
-    """That learned positions reach so far."""
-    if isinstance(table := getattr(embedding.positions, "table", None), nn.Parameter):
-        check_room(length, len(table))
 
 
 def check_called(model: Transformer) -> None:

@@ -14,7 +14,7 @@ from ..tokens import PADDING
 from ..transformer import Transformer
 from . import properties, reach
 from .order import order
-from .probe import Forward, Probe, RefusedError
+from .probe import AnswerError, Forward, Probe
 from .properties import cached, gradient, padded
 from .registered import Hidden, hidden, registered, shared
 from .report import Finding, Report
@@ -52,7 +52,7 @@ def check(
         quiet: prints nothing.
     """
     check_type("model", model, nn.Module)
-    pairs, config = listed(tied), None
+    pairs, config = pairs_in(tied), None
     if isinstance(model, Transformer):
         config, pairs = model.config, pairs + pairs_of(model)
         step = step_by_step if step is None and forward is None else step
@@ -104,7 +104,7 @@ def findings(
         probe.model.eval()
         try:
             finding = test(probe)
-        except RefusedError as error:
+        except AnswerError as error:
             finding = Finding(name, "fault", error.what, error.advice)
         restore()
         if name == "runs" and finding.verdict == "fault":
@@ -114,8 +114,7 @@ def findings(
 
 
 def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-    logits: Tensor = model(source, target)
-    return logits
+    return model(source, target)
 
 
 # --- What is known of our own models ----------------------------------------------------------
@@ -164,7 +163,7 @@ def check_arguments(
     check_whole("seed", seed, 0)
 
 
-def listed(tied: Iterable[tuple[str, str]]) -> list[Any]:
+def pairs_in(tied: Iterable[tuple[str, str]]) -> list[Any]:
     if not isinstance(tied, Iterable):
         fix = 'write tied=[("embedding.weight", "output.weight")]'
         raise invalid("tied", "pairs of parameter names", shown(tied), fix)

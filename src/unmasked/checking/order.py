@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .probe import SOURCE, TARGET, Probe, RefusedError, apart, backward
+from .probe import SOURCE, TARGET, AnswerError, Probe, apart, backward
 from .properties import without
 from .report import Finding
 
@@ -76,7 +76,7 @@ def alike(probe: Probe) -> bool:
     for position in (1, 2):
         try:
             found = backward((logits[:, position] @ weights).sum(), embedded)
-        except RefusedError:  # "gradient" tells of it
+        except AnswerError:  # "gradient" tells of it
             return False
         rows += [g if len(g) == len(target) else g.transpose(0, 1) for g in found if g is not None]
     if len(rows) != 2:
@@ -97,12 +97,5 @@ def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
         return found[-1]
 
     embeddings = [module for module in probe.model.modules() if isinstance(module, nn.Embedding)]
-    hooks = [embedding.register_forward_hook(watch) for embedding in embeddings]
-    try:
-        probe.begin_anew()
-        with torch.enable_grad():
-            logits = probe.answer(probe.source, target)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    logits = probe.watched(target, [(embedding, watch) for embedding in embeddings])
     return found[:1], logits

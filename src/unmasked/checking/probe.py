@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ ROWS, SOURCE, TARGET = 11, 7, 5
 LENGTHS = ((7, 3), *[(7, 5)] * (ROWS - 3), (4, 5), (2, 1))
 
 
-class RefusedError(Exception):
+class AnswerError(Exception):
     """The model gave no logits: what happened instead, and what to do."""
 
     def __init__(self, what: str, advice: str) -> None:
@@ -34,7 +35,7 @@ def backward(output: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor | None, .
         return torch.autograd.grad(output, inputs, retain_graph=True, allow_unused=True)
     except Exception as error:
         fix = "the message says why; most often a tensor was written into after it was used"
-        raise RefusedError(f"backward: {type(error).__name__}: {error}", fix) from error
+        raise AnswerError(f"backward: {type(error).__name__}: {error}", fix) from error
 
 
 class Words:
@@ -97,26 +98,26 @@ class Probe:
                 answer = (forward or self.forward)(self.model, *given)
         except Exception as error:
             fix = f"{sizes}; pass forward=… if the model is to be called in another way"
-            raise RefusedError(f"{type(error).__name__}: {error}", fix) from error
+            raise AnswerError(f"{type(error).__name__}: {error}", fix) from error
         self.wrote |= not (torch.equal(given[0], source) and torch.equal(given[1], target))
         expected = [*target.shape, self.vocabularies[1]]
         if not isinstance(answer, Tensor) or not answer.is_floating_point():
             got = str(answer.dtype) if isinstance(answer, Tensor) else type(answer).__name__
             fix = "take the logits out: forward=lambda model, source, target: …"
-            raise RefusedError(f"the answer is no floating-point tensor but {got}", fix)
+            raise AnswerError(f"the answer is no floating-point tensor but {got}", fix)
         if answer.layout != torch.strided or answer.dtype.itemsize < 2:
             got = f"{str(answer.layout).removeprefix('torch.')} {answer.dtype}"
             fix = "turn it into dense float32: forward=lambda model, source, target: …"
-            raise RefusedError(f"the answer's numbers are {got}, which few operations take", fix)
+            raise AnswerError(f"the answer's numbers are {got}, which few operations take", fix)
         if answer.is_meta:
-            raise RefusedError("the answer has no numbers: it is on the meta device", sizes)
+            raise AnswerError("the answer has no numbers: it is on the meta device", sizes)
         if list(answer.shape) != expected:
             fix = (
                 "the last layer should map to the target vocabulary, and the batch should come "
                 "first; forward=… can turn round what comes in and goes out"
             )
             got = shape(answer)
-            raise RefusedError(f"the answer has shape {got} instead of {expected}; {sizes}", fix)
+            raise AnswerError(f"the answer has shape {got} instead of {expected}; {sizes}", fix)
         self.eps = max(self.eps, torch.finfo(answer.dtype).eps)
         return answer
 
@@ -130,6 +131,19 @@ class Probe:
         self.begin_anew()
         with torch.set_grad_enabled(grad):
             return self.answer(source, target, forward).detach().cpu().double()
+
+    def watched(
+        self, target: Tensor, hooks: Iterable[tuple[nn.Module, Callable[..., Any]]] = ()
+    ) -> Tensor:
+        """The answer with its gradients' graph, while these modules have a hook each."""
+        handles = [module.register_forward_hook(hook) for module, hook in hooks]
+        try:
+            self.begin_anew()
+            with torch.enable_grad():
+                return self.answer(self.source, target)
+        finally:
+            for handle in handles:
+                handle.remove()
 
     @cached_property
     def base(self) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .probe import LENGTHS, ROWS, TARGET, Forward, Probe, RefusedError, apart, backward, can_be_said
+from .probe import LENGTHS, ROWS, TARGET, AnswerError, Forward, Probe, apart, backward, can_be_said
 from .report import Finding, listed
 
 
@@ -32,7 +32,7 @@ def runs(probe: Probe) -> Finding:
 def repeats(probe: Probe) -> Finding:
     """Again, after other sentences, with other random numbers, and with gradients."""
     base = probe.base
-    with contextlib.suppress(RefusedError):
+    with contextlib.suppress(AnswerError):
         probe(*probe.ragged[:2])
     with torch.no_grad():
         again = probe.answer(probe.source, probe.target).cpu().double()
@@ -169,7 +169,7 @@ def gradient(probe: Probe) -> Finding:
         if not any(gradient is not None for gradient in found.values()):
             probe.model.train()  # some models make no gradients in evaluation mode
             found = gradients(probe)
-    except RefusedError as error:
+    except AnswerError as error:
         if "use_reentrant" not in error.what:
             raise
         return Finding("gradient", "not offered", "checkpoints with use_reentrant=True forbid it")

@@ -7,25 +7,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .probe import ROWS, SOURCE, TARGET, Probe, RefusedError, backward, can_be_said
+from .probe import ROWS, SOURCE, TARGET, AnswerError, Probe, backward, can_be_said
 from .properties import without
 from .report import Finding
 
 
 def places(moved: Tensor) -> list[list[int]]:
     """The places of what is True in [words, outputs], as [output, word], the earliest first."""
-    found: list[list[int]] = moved.t().nonzero().tolist()
-    return found
+    return moved.t().nonzero().tolist()
 
 
 def causality(probe: Probe) -> Finding:
     """In evaluation mode, and in training mode: a norm over the batch leaks only there."""
-    later = (
-        torch.ones_like(probe.influences[1]).tril(-1).bool()
-    )  # [word, output]: the word is later
     mode, moved = "", probe.influences[1]
+    later = torch.ones_like(moved).tril(-1).bool()  # [word, output]: the word is later
     leaks = places((moved > probe.scale.same) & later)
-    with contextlib.suppress(RefusedError):
+    with contextlib.suppress(AnswerError):
         probe.model.train()
         steady = torch.equal(*(probe(probe.source, probe.target) for _ in range(2)))
         if steady and not leaks:
@@ -71,7 +68,7 @@ def own_words(probe: Probe) -> Finding:
     """
     fix = "look for a mask that hides too much, or a target that is shifted twice"
     finding = reaches(probe, "own words", "target", probe.influences[1], fix)
-    with contextlib.suppress(RefusedError):
+    with contextlib.suppress(AnswerError):
         if finding.verdict == "passed":
             fix = "with a source of one word: has the cross-attention its residual?"
             finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
@@ -108,19 +105,12 @@ def rows_read(probe: Probe, side: int) -> Kept:
     """
     length = (SOURCE, TARGET)[side]
     kept: Kept = []
-    hooks = [
-        module.register_forward_hook(partial(keep, kept, name, length))
-        for name, module in probe.model.named_modules()
-    ]
+    modules = probe.model.named_modules()
+    hooks = [(module, partial(keep, kept, name, length)) for name, module in modules]
     try:
-        probe.begin_anew()
-        with torch.enable_grad():
-            logits = probe.answer(probe.source, probe.target)
-    except RefusedError:  # "repeats" tells of it
+        logits = probe.watched(probe.target, hooks)
+    except AnswerError:  # "repeats" tells of it
         return []
-    finally:
-        for hook in hooks:
-            hook.remove()
     if not kept or not probe.scale.fine:
         return []
     said = can_be_said(probe.base).to(logits.device)
@@ -130,7 +120,7 @@ def rows_read(probe: Probe, side: int) -> Kept:
     for output in range(TARGET):
         try:
             found = backward(sums[output], [vectors for _, vectors in kept])
-        except RefusedError:  # "gradient" tells of it
+        except AnswerError:  # "gradient" tells of it
             return []
         for (name, _), gradient in zip(kept, found, strict=True):
             if gradient is not None:

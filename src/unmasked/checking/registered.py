@@ -69,9 +69,7 @@ def registered(probe: Probe, before: Hidden) -> Finding:
 
     What a call leaves behind, such as its attention maps, is another tensor after the next call.
     """
-    probe.begin_anew()
-    with torch.enable_grad():
-        trained = leaves(probe.answer(probe.source, probe.target))
+    trained = leaves(probe.watched(probe.target))
     after = hidden(probe.model)
     names = {key: path for key, (path, _) in before.items() if key in after}
     known = {id(parameter) for parameter in probe.model.parameters()} | set(names)

@@ -40,20 +40,23 @@ def main(words: Sequence[str]) -> None:
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_whole(f"--{name}", getattr(options, name), 1)
-    if options.length_penalty is not None and options.beam == 1:
-        raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
     languages, own = translator.languages, OWN.get(str(translator.data.get("name")))
     test = (options.test or [own])[0]
+    files = options.test if options.test and len(options.test) > 1 else None
     if test is None:
         fix = "name one, as the model does not say what it is for"
         raise invalid("--test", "two files, or a set of sentences", "none", fix)
-    if options.test and len(options.test) > 1:
-        pairs = list(lines(*two_files("--test", options.test)))
+    if test == "phrasebook" and not files:
+        options.beam = options.beam or 1
+    if options.length_penalty is not None and options.beam == 1:
+        raise invalid("--length-penalty", "--beam beside it", "none", "it is for a beam alone")
+    if files:
+        pairs = list(lines(*two_files("--test", files)))
         how: Any = {"lowercase": getattr(translator.source, "lowercase", True), "draws": DRAWS}
-        texts(translator, " and ".join(options.test), pairs, options, **how)
+        texts(translator, " and ".join(files), pairs, options, **how)
     elif languages and test != "phrasebook":
         texts(translator, test, directed(multi30k(test), *languages), options)
     elif not languages and test == "phrasebook":
@@ -75,7 +78,7 @@ def known_combinations(translator: Translator, options: Any) -> None:
         print(f"left out, for words that the model does not know: {len(drawn) - len(pairs)}")
     print("translated without a mistake:")
     settings: Any = {"length_penalty": options.length_penalty, "progress": True}
-    for name, score in exact(translator, pairs, options.beam or 1, **settings).items():
+    for name, score in exact(translator, pairs, options.beam, **settings).items():
         print(f"  {name:14} {score}")
     agreement = alignment_agreement(translator, pairs)
     print(f"last layer's strongest source word is an aligned one: {agreement}")

@@ -79,8 +79,7 @@ def texts(translator: Translator, sentences: list[str], options: Any) -> list[st
     """A line for each sentence, or one for each sample; an empty sentence has empty ones."""
     if options.sample is None:
         settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-        written: list[str] = translator.translate(sentences, **settings, progress=True)
-        return written
+        return translator.translate(sentences, **settings, progress=True)
     chance = {name: getattr(options, name) for name in CHANCE}
     chance = {name: value for name, value in chance.items() if value is not None}
     drawn = translator.sample(sentences, options.sample, **chance, progress=True)

@@ -1,4 +1,4 @@
-"""Faster versions: attention kernels and dropout for every model, the rest for plain ones.
+"""The numbers of plain models, quicker: packed training, search steps, the loss in chunks.
 
-Packed training, search steps and the loss in chunks are used where `guard.is_plain` allows it.
+They are used where `guard.is_plain` allows it; what serves every model stands in `kernels.py`.
 """

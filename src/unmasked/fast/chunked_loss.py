@@ -5,8 +5,6 @@ and differentiated as a whole, they travel through memory a dozen times. Here a 
 goes through all of it while it is near, and leaves its share of the gradient behind.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -76,5 +74,4 @@ def summed_loss(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
 ) -> Tensor:
     """The sum over [N, D] hidden vectors and their labels [N]: a scalar."""
-    total: Tensor = SummedLoss.apply(hidden, weight, bias, labels, smoothing)
-    return total
+    return SummedLoss.apply(hidden, weight, bias, labels, smoothing)

@@ -6,8 +6,6 @@ model of which somebody has replaced a method or a function. What was patched in
 file was loaded is not noticed.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import lru_cache
 from inspect import isfunction

@@ -6,8 +6,6 @@ positions, [1, N, D]; only attention gets its sentences back. The numbers are th
 own forward, within rounding.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

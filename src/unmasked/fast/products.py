@@ -4,12 +4,9 @@ On a CPU such a product takes as long as reading the matrix, and how it lies in 
 PyTorch's own layout, one output's weights after the other, suits many rows.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..machine import CPUINFO
+
 Product = Callable[[Tensor], Tensor]
 SMALL = 1 << 17  # weights: half a megabyte
-LIST = Path("/proc/cpuinfo")  # Linux only
 mkl, onednn = torch.ops.mkl, torch.ops.mkldnn  # two libraries by Intel, as in PyTorch's compiler
 
 
@@ -116,7 +114,7 @@ def in_blocks(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
 @cache
 def made_by_intel() -> bool:
     """By the maker's own name for itself, which virtual machines keep."""
-    return "GenuineIntel" in (LIST.read_text() if LIST.exists() else platform.processor())
+    return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
 
 
 def has_mkl() -> bool:

@@ -4,8 +4,6 @@ Both directions walk the same list of pairs (our tensor, theirs). A bias that on
 have is a zero on the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -43,14 +41,8 @@ def to_torch(module: nn.Module) -> Any:
         theirs = torch_layer(module, place)
     else:
         assert isinstance(module, MultiHeadAttention)
-        theirs = nn.MultiheadAttention(
-            module.d_model,
-            module.n_heads,
-            dropout=module.dropout,
-            bias=module.query.bias is not None,
-            batch_first=True,
-            **place,
-        )
+        options = {**place, "dropout": module.dropout, "bias": module.query.bias is not None}
+        theirs = nn.MultiheadAttention(module.d_model, module.n_heads, batch_first=True, **options)
     with torch.no_grad():
         for name, our, their in matching_tensors(module, theirs):
             if their is not None:
@@ -83,11 +75,9 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
     else:
         assert isinstance(module, nn.MultiheadAttention)
         refuse_extras(module)
+        bias = module.in_proj_bias is not None
         ours = MultiHeadAttention(
-            module.embed_dim,
-            module.num_heads,
-            dropout=module.dropout,
-            bias=module.in_proj_bias is not None,
+            module.embed_dim, module.num_heads, dropout=module.dropout, bias=bias
         )
     ours.to(next(module.parameters()))
     with torch.no_grad():
@@ -108,7 +98,9 @@ def check_as_configured(module: Any) -> None:
             twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, bias=bias)
             twin.dropout = module.dropout  # type: ignore[assignment]
         else:
-            twin = kind_of(module)(module.config)
+            kinds = (Transformer, EncoderLayer, DecoderLayer)  # or made from one of them
+            kind: Any = next(kind for kind in kinds if isinstance(module, kind))
+            twin = kind(module.config)
     paths = changes(module, structure(twin))
     if isinstance(module, Transformer):  # embeddings and generator stay here
         ours = ("source_embedding", "target_embedding", "generator")
@@ -116,12 +108,6 @@ def check_as_configured(module: Any) -> None:
     if paths:
         fix = "convert the parts that are as they were made"
         raise invalid("module", "parts as configured, without hooks", f"another {paths[0]}", fix)
-
-
-def kind_of(module: nn.Module) -> Any:
-    """The class of ours that it is, or that it was made from."""
-    kinds = (Transformer, EncoderLayer, DecoderLayer)
-    return next(kind for kind in kinds if isinstance(module, kind))
 
 
 def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:
@@ -142,9 +128,8 @@ def matching_tensors(ours: Any, theirs: Any, prefix: str = "") -> Matches:
     if isinstance(ours, Transformer | Encoder | Decoder):
         parts = ("encoder", "decoder") if isinstance(ours, Transformer) else ("layers", "norm")
         for part in parts:
-            yield from matching_tensors(
-                getattr(ours, part), getattr(theirs, part), f"{prefix}{part}."
-            )
+            our, their = getattr(ours, part), getattr(theirs, part)
+            yield from matching_tensors(our, their, f"{prefix}{part}.")
     elif isinstance(ours, nn.ModuleList):
         for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
             yield from matching_tensors(our, their, f"{prefix}{number}.")
@@ -224,11 +209,9 @@ def _torch_options(config: LayerConfig) -> dict[str, Any]:
 
 def torch_layer(layer: Layer, place: dict[str, Any]) -> nn.Module:
     options = _torch_options(layer.config)
-    theirs: TorchLayer
-    if isinstance(layer, EncoderLayer):
-        theirs = nn.TransformerEncoderLayer(**options, **place)
-    else:
-        theirs = nn.TransformerDecoderLayer(**options, **place)
+    encodes = isinstance(layer, EncoderLayer)
+    kind: Any = nn.TransformerEncoderLayer if encodes else nn.TransformerDecoderLayer
+    theirs: TorchLayer = kind(**options, **place)
     _set_inner_dropout(theirs, layer.config)
     return theirs
 
@@ -248,13 +231,8 @@ def torch_transformer(config: TransformerConfig, place: dict[str, Any]) -> nn.Tr
         encoder_layer, config.n_layers, norm(), enable_nested_tensor=False
     )
     decoder = nn.TransformerDecoder(decoder_layer, config.decoder_layers, norm())
-    theirs = nn.Transformer(
-        config.d_model,
-        config.n_heads,
-        custom_encoder=encoder,
-        custom_decoder=decoder,
-        batch_first=True,
-    )
+    stacks: Any = {"custom_encoder": encoder, "custom_decoder": decoder}
+    theirs = nn.Transformer(config.d_model, config.n_heads, **stacks, batch_first=True)
     _set_inner_dropout(theirs, config)
     return theirs
 
@@ -275,24 +253,21 @@ def transformer_config(
     module: nn.Transformer, config: TransformerConfig | None, options: dict[str, Any]
 ) -> TransformerConfig:
     one_by_one = "convert its layers one by one"
-    for stack, kind in (
-        (module.encoder, nn.TransformerEncoder),
-        (module.decoder, nn.TransformerDecoder),
-    ):
+    stacks = module.encoder, module.decoder
+    for stack, kind in zip(stacks, (nn.TransformerEncoder, nn.TransformerDecoder), strict=True):
         if not isinstance(stack, kind):
-            raise invalid(
-                "module", f"stacks of PyTorch, {kind.__name__}", type(stack).__name__, one_by_one
-            )
+            expected = f"stacks of PyTorch, {kind.__name__}"
+            raise invalid("module", expected, type(stack).__name__, one_by_one)
     layers = [*module.encoder.layers, *module.decoder.layers]
     settings = [layer_options(layer) for layer in layers]
     for other in settings[1:]:
         if other != settings[0]:
             raise invalid("module", f"layers that are all alike, {settings[0]}", other, one_by_one)
-    norms = [part.norm is not None for part in (module.encoder, module.decoder)]
+    norms = [stack.norm is not None for stack in stacks]
     if norms[0] != norms[1]:
         raise invalid("module", "a final norm on both stacks or on neither", "one", one_by_one)
-    for part in (module.encoder, module.decoder):
-        _check_norms([*([part.norm] if norms[0] else []), part.layers[0].norm1])
+    for stack in stacks:
+        _check_norms([*([stack.norm] if norms[0] else []), stack.layers[0].norm1])
     settings[0] |= {
         "n_layers": len(module.encoder.layers),
         "n_decoder_layers": len(module.decoder.layers),
@@ -333,11 +308,8 @@ def layer_options(layer: TorchLayer) -> dict[str, Any]:
     known: dict[Any, str] = {function: name for name, function in ACTIVATION.items()}
     known |= {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "swish"}
     _check_norms([part for name, part in layer.named_children() if name.startswith("norm")])
-    outer = {
-        part.p
-        for name, part in layer.named_children()
-        if isinstance(part, nn.Dropout) and name != "dropout"
-    }
+    dropouts = {name: m.p for name, m in layer.named_children() if isinstance(m, nn.Dropout)}
+    outer = {p for name, p in dropouts.items() if name != "dropout"}
     if len(outer) > 1:
         fix = "set them to the same probability"
         raise invalid("module", "one dropout on all sublayers", sorted(outer), fix)

@@ -81,9 +81,8 @@ def matrices(
             if framed := sorted(map(tuple, (marked or {}).get(name, ()))):
                 for row, column in framed:
                     frame(axis, row, column, INK, inset=0.05)
-                words[-1] += (
-                    f", framed {', '.join(f'{row + 1}.{column + 1}' for row, column in framed)}"
-                )
+                cells = ", ".join(f"{row + 1}.{column + 1}" for row, column in framed)
+                words[-1] += f", framed {cells}"
         if not numbers:
             figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
         figure.suptitle(title, fontsize=10.5, fontweight="bold")
@@ -161,15 +160,8 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                     allowed = allowed.repeat(len(queries), axis=0)
                 reasons = reasons_of(allowed, labels("keys", keys, allowed.shape[1]))
                 draw_mask(axis, reasons)
-                first, last = places[0] is axis, line is grid[-1]
-                dress(
-                    axis,
-                    title,
-                    labels("queries", queries, len(allowed)),
-                    keys,
-                    x="keys" if last else "",
-                    y="queries" if first else "",
-                )
+                x, y = "keys" * (line is grid[-1]), "queries" * (axis is places[0])
+                dress(axis, title, labels("queries", queries, len(allowed)), keys, x=x, y=y)
                 hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
                 met.update(reasons.flat)
                 words.append(

@@ -12,7 +12,6 @@ from .picture import (
     COLOURS,
     DASHES,
     GREY,
-    INK,
     STYLE,
     Picture,
     few_powers,
@@ -32,10 +31,9 @@ def bars(
     title: str = "",
     digits: int = 2,
     most: float | None = None,
-    mark: float | None = None,
 ) -> Picture:
-    """Bars from the left, a group for each name; each bar has its number beside it. `mark` draws
-    a line across all of them.
+    """Bars from the left, a group for each name; each bar has its number beside it. `most` is where
+    the axis ends.
     """
     words = []
     thick = 0.8 / max(1, len(series))
@@ -48,9 +46,7 @@ def bars(
                 raise invalid(label, f"{len(names)} values", len(values), fix)
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * thick
             drawn = axis.barh(places, values, thick, color=COLOURS[i % 6], label=label)
-            said = axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
-            for text in said:  # the line at `mark` does not run through it
-                text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.4})
+            axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
             each = ", ".join(f"{n} {v:.{digits}f}" for n, v in zip(names, values, strict=True))
             words.append(f"{label}: {each}")
         axis.set_yticks(range(len(names)), names)
@@ -59,9 +55,6 @@ def bars(
         axis.margins(x=0.12)
         if most is not None:
             axis.set_xlim(0, most)
-        if mark is not None:
-            axis.axvline(mark, color=INK, linestyle=":", linewidth=1.2)
-            words.append(f"a line stands at {mark:g}")
         axis.tick_params(axis="y", length=0)
         axis.spines[["top", "right"]].set_visible(False)
         if len(series) > 1:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..attention import AttentionMaps
@@ -68,10 +67,8 @@ def attention_view(
     page = files("unmasked.plots").joinpath("viewer.html").read_text(encoding="utf-8")
     name = hashlib.sha256(text.encode()).hexdigest()[:8]
     parts = {"@ID@": name, "@WORDS@": html.escape(words_said), "@DATA@": text}
-    page = re.sub(
-        "@(ID|WORDS|DATA)@", lambda found: parts[found[0]], page
-    )  # at once: in none again
-    return View(page, words_said)
+    # All at once: what was put in for one is not looked through for another.
+    return View(re.sub("@(ID|WORDS|DATA)@", lambda found: parts[found[0]], page), words_said)
 
 
 def written(tokens: Sequence[str]) -> list[str]:
@@ -91,7 +88,4 @@ def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list
         expected = f"one sentence's weights, [heads, {queries}, {keys}] as there are words"
         fix = "give the maps of a batch of one and as many words as the model has read"
         raise invalid(name, expected, f"shape {list(layer.shape)}", fix)
-    whole: list[list[list[int]]] = (
-        (100 * layer.detach().cpu().float()).round().to(torch.int).tolist()
-    )
-    return whole
+    return (100 * layer.detach().cpu().float()).round().int().tolist()

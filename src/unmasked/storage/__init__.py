@@ -1,1 +1,1 @@
-"""All that touches a disk: whole files, a model's folder, a training's checkpoints."""
+"""What is kept on a disk: whole files, a model's folder, a training's checkpoints."""

@@ -5,8 +5,6 @@ is written under another name and renamed when everything is on the disk, and gi
 before it is deleted, so that whatever happens, and whenever, the last whole checkpoint is there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

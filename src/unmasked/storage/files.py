@@ -1,7 +1,5 @@
 """Files that must be whole, and weights as safetensors, which hold nothing that runs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping

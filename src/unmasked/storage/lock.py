@@ -1,7 +1,5 @@
 """One training at a time in a folder: a second one would delete what the first is writing."""
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

@@ -6,8 +6,6 @@ come from anywhere, so only files of these names are opened, sizes are compared 
 before anything is made of them, and whatever is wrong is said in one sentence.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

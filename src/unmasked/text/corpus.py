@@ -107,10 +107,7 @@ class Corpus:
                 yield [held[number] for number in batch]
 
     def stream(
-        self,
-        max_tokens: int,
-        seed: int,
-        start: Cursor = Cursor(),  # noqa: B008
+        self, max_tokens: int, seed: int, start: tuple[int, int] = (0, 0)
     ) -> Iterator[tuple[list[Pair], Cursor]]:
         """Batch after batch without end, each with the place that follows it."""
         epoch, done = start

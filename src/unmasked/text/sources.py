@@ -1,7 +1,5 @@
 """The data that a training can ask for by name."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -111,17 +109,11 @@ SOURCES: Mapping[str, Callable[..., Data]] = {
 }
 
 
-def languages(name: str = "", **options: Any) -> tuple[str, str] | None:
+def languages(
+    name: object = None, source: str = "de", target: str = "en", **_: Any
+) -> tuple[str, str] | None:
     """From which to which a recipe's [data] goes, where one can choose."""
-    if not isinstance(name, str) or name not in SOURCES:
-        return None
-    try:
-        asked = inspect.signature(SOURCES[name]).bind(**options)
-    except TypeError:  # a recipe of somebody else
-        return None
-    asked.apply_defaults()
-    chosen = asked.arguments
-    return (chosen["source"], chosen["target"]) if "source" in chosen else None
+    return (source, target) if name == "multi30k" else None
 
 
 def load_data(name: str, **options: Any) -> Data:

@@ -347,6 +347,7 @@ def test_a_file_that_is_no_recipe_is_refused(command, tmp_path, text, message):
         ("translate", "standard input: expected UTF-8, got 'utf-8' codec"),
         ("translate --sample=2 --beam=4 {word}", "--sample: expected no --beam"),
         ("translate --beam 2 --seed 1 {word}", "--seed: expected --sample"),
+        ("evaluate --model few --length-penalty 1 --test phrasebook", "--length-penalty: expected"),
         (
             "evaluate --model few --test phrasebook --sentences 5",
             "--sentences: expected .* knows, got none",

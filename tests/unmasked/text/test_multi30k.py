@@ -19,8 +19,8 @@ ENGLISH = [" A hedgehog practises the violin.", "Two apples roll.\x0c", "Three c
 PAIRS = [(de.strip(), en.strip()) for de, en in zip(GERMAN, ENGLISH, strict=True)]
 
 
-def packed(text, encoding="utf-8"):
-    return gzip.compress(text.encode(encoding), mtime=0)  # the same whenever it is called
+def packed(text):
+    return gzip.compress(text.encode(), mtime=0)  # the same whenever it is called
 
 
 def flipped(data):
@@ -37,7 +37,7 @@ FILES = {"tiny.de.gz": DE, "tiny.en.gz": EN}
 def cache(tmp_path, monkeypatch):
     """A split of three pairs; of one file SHA-256 is known, of the other MD5."""
     monkeypatch.delenv("UNMASKED_DATA", raising=False)
-    monkeypatch.setattr(module, "SPLITS", {"tiny": 3})
+    monkeypatch.setattr(module, "SPLITS", ("tiny",))
     monkeypatch.setattr(module, "SUMS", {
         "tiny.de.gz": hashlib.sha256(DE).hexdigest(),
         "tiny.en.gz": f"md5:{hashlib.md5(EN).hexdigest()}",
@@ -61,7 +61,7 @@ def files(folder):
 
 
 def test_the_splits():
-    assert SPLITS["train"] == 29_000
+    assert SPLITS[:2] == ("train", "val")
     assert set(SUMS) == {f"{name}.{language}.gz" for name in SPLITS for language in ("de", "en")}
     assert all(re.fullmatch("[0-9a-f]{64}|md5:[0-9a-f]{32}", known) for known in SUMS.values())
     with pytest.raises(ValueError, match=r"^split: expected 'tiny', got 'test'"):
@@ -97,23 +97,16 @@ def test_the_folder_or_its_subfolder_and_nothing_is_written(folder, inside):
         ("de", os.mkfifo, "a file, got a folder, a device or a pipe"),
         ("de", bytes((1 << 24) + 1), "at most 16,777,216 bytes, got 16,777,217"),
         ("de", flipped(DE), "a file with the sha256 sum [0-9a-f]+, got [0-9a-f]+"),
-        # with their sums, and wrong
-        ("DE", packed("Eins.\n \t\nDrei.\n"), "3 lines, none .*, got 3 lines, 1 of them empty"),
-        ("DE", DE[:-9], "UTF-8 text packed by gzip, got Compressed file ended before.*"),
-        ("DE", packed("Ähre\n" * 3, "latin-1"), "UTF-8 text packed by gzip, got 'utf-8' .*"),
+        ("en", flipped(EN), "a file with the md5 sum [0-9a-f]+, got [0-9a-f]+"),
     ],
 )
-def test_a_file_that_is_missing_damaged_wrong_or_without_end(
-    folder, monkeypatch, name, put, message
-):
-    file = fill(folder) / f"tiny.{name.lower()}.gz"
+def test_a_file_that_is_missing_damaged_or_without_end(folder, name, put, message):
+    file = fill(folder) / f"tiny.{name}.gz"
     file.unlink()
     if isinstance(put, bytes):
         file.write_bytes(put)
     else:
         put(file)
-    if name == "DE":
-        monkeypatch.setitem(module.SUMS, file.name, hashlib.sha256(put).hexdigest())
     path, address = re.escape(str(file)), re.escape(module.BASE + file.name)
     with pytest.raises(ValueError, match=f"^{path}: expected {message}; put {address}"):
         multi30k("tiny")

@@ -1,7 +1,5 @@
 """German and English sentences that a small grammar makes, with who translates whom."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 from zlib import crc32
 

@@ -1,7 +1,5 @@
 """A clause before it is in any language: who does what, when, where, and how it is asked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

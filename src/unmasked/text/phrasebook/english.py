@@ -1,7 +1,5 @@
 """English clauses: subject, verb, object; a helping verb asks and denies; and their endings."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from .clause import Clause, Nominal, Place, Tokens, tokens

@@ -1,7 +1,5 @@
 """German clauses: the finite verb stands second, or last; and the endings of all words."""
 
-from __future__ import annotations
-
 from .clause import Clause, Nominal, Place, Tokens, tokens
 from .lexicon import BE, HAVE, IRREGULAR, Adjective, Adverb, Noun, Pronoun, Verb
 

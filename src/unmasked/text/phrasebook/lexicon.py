@@ -1,7 +1,5 @@
 """The phrasebook's words: German and English, with every form that a rule does not give."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

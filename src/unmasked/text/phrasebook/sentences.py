@@ -1,7 +1,5 @@
 """The kinds of sentences in the phrasebook, each drawn at random from what makes sense."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
