@@ -118,7 +118,7 @@ def test_case_is_kept_where_a_model_keeps_it(page: Page, tmp_path: Path):
     Translator(Transformer(config), words, words).save(tmp_path)
     for int8 in (False, True):
         engine = Engine(page, tmp_path, int8=int8)
-        assert engine.ids([text, "hund Hund"]) == [words.encode(text), words.encode("hund Hund")]
+        assert engine.ask("ids", [text, "hund Hund"]) == [*map(words.encode, (text, "hund Hund"))]
 
 
 def test_texts_that_a_model_has_not_learnt_are_refused(page: Page, tmp_path: Path):
@@ -126,6 +126,6 @@ def test_texts_that_a_model_has_not_learnt_are_refused(page: Page, tmp_path: Pat
     assert len(engine.greedy([[5, 6, 2]])[0]) <= 4
     with pytest.raises(Error, match="has learnt 4 positions"):
         engine.greedy([[5, 6, 7, 8, 2]])
-    assert engine.ids(["w0  w3"]) == [[3, 6]]
+    assert engine.ask("ids", ["w0  w3"]) == [[3, 6]]
     with pytest.raises(Error, match="has not learnt the word “hund”"):
-        engine.ids(["hund"])
+        engine.ask("ids", ["hund"])
