@@ -98,7 +98,8 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     what = "every number of the figure, relative to the largest of its kind"
     yield row(what, len(pairs), LIMIT, largest=gap)
 
-    yield row("greedy translations", count, differ=different(engine.greedy(sources), outputs))
+    differ = different(engine.search("greedy", sources), outputs)
+    yield row("greedy translations", count, differ=differ)
     own = translator.about["length_penalty"]
     beams = {}
     for width, alpha in ((4, 0.6), (5, own))[name == "en-de" :]:
@@ -116,7 +117,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
     small = Engine(page, folder_of(name), int8=True)
-    differ = different(small.greedy(sources), outputs)
+    differ = different(small.search("greedy", sources), outputs)
     yield row("int8: greedy translations", count, 2, differ=differ)
     differ = different(small.search("beam", sources, width=5, alpha=own), beams[5])
     yield row("int8: beam of 5", count, 2, differ=differ)
@@ -139,7 +140,7 @@ def of_ablation(
     yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
     sources = [source for source, _ in pairs]
     single, exact = (generated(m, sources, 12) for m in (model, copy.deepcopy(model).double()))
-    differ = different(engine.greedy(sources, off, limit=12), exact)
+    differ = different(engine.search("greedy", sources, off, limit=12), exact)
     row = {"model": name, "what": f"{what}: greedy", "cases": len(pairs), "differ": differ}
     yield {**row, "limit": different(single, exact), "own": True}
 

@@ -114,9 +114,6 @@ class Engine:
         found = self.ask("trace", source, target)
         return {name: numbers_of(kept) for name, kept in found.items()}
 
-    def greedy(self, sources: Sequence[list[int]], off: Any = None, **options: Any) -> Any:
-        return self.search("greedy", sources, off, **options)
-
     def search(
         self, kind: str, sources: Sequence[list[int]], off: Any = None, **options: Any
     ) -> list[list[int]]:
