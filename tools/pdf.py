@@ -110,13 +110,6 @@ def from_html(browser: Browser, body: str, **options: object) -> PdfReader:
     return PdfReader(io.BytesIO(pdf))
 
 
-def cover() -> str:
-    return (
-        f"<h1>{TITLE}</h1><p>Version {stated()}</p><p>{current()}</p>"
-        "<p>Text and figures: CC BY 4.0. Code: MIT.</p>"
-    )
-
-
 def contents(parts: list[Part], starts: list[int]) -> str:
     """Each chapter and section, with its page."""
     lines = ["<h2>Contents</h2>"]
@@ -177,7 +170,11 @@ def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
     for part in parts:
         starts.append(length)
         length += len(part.pdf.pages)
-    front = [from_html(browser, cover()), from_html(browser, contents(parts, starts))]
+    cover = (
+        f"<h1>{TITLE}</h1><p>Version {stated()}</p><p>{current()}</p>"
+        "<p>Text and figures: CC BY 4.0. Code: MIT.</p>"
+    )
+    front = [from_html(browser, cover), from_html(browser, contents(parts, starts))]
     empty = '<div style="break-after: page">&nbsp;</div>' * length
     footer = {"header_template": "<i></i>", "footer_template": f"{NUMBER}</span></div>"}
     numbers = from_html(browser, empty, display_header_footer=True, **footer)

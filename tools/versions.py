@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,22 +40,10 @@ def environment(which: str, version: str, wheel: Path) -> Path:
     return python
 
 
-def direct() -> list[str]:
-    """The names of what the package itself needs."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [each.partition(">=")[0] for each in project["dependencies"]]
-
-
-def versions(python: Path) -> str:
-    code = "import sys; from importlib.metadata import version as v; "
-    code += "print(*(f'{each} {v(each)}' for each in sys.argv[1:]), sep=', ')"
-    asked = subprocess.run([python, "-c", code, *direct()], check=True, capture_output=True)
-    return asked.stdout.decode().strip()
-
-
 def results(which: str, version: str, parts: list[str], wheel: Path) -> Iterator[str]:
-    """A line for each part: what it ran with, and how it ended."""
+    """Shows what is installed; then a line for each part, which says how it ended."""
     python = environment(which, version, wheel)
+    uv("pip", "freeze", "--python", python)
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
     for part in parts:
         began = time.perf_counter()
@@ -64,7 +51,7 @@ def results(which: str, version: str, parts: list[str], wheel: Path) -> Iterator
         code = subprocess.run(run, cwd=ROOT, env=one_thread).returncode
         minutes = (time.perf_counter() - began) / 60
         said = "passed" if code == 0 else "FAILED"
-        yield f"{said}: {part}, Python {version}, {versions(python)} ({minutes:.0f} min)"
+        yield f"{said}: {part}, Python {version} ({minutes:.0f} min)"
 
 
 def main() -> None:

@@ -8,32 +8,22 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
-CHAPTERS = {
-    "masks": "01_masks",
-    "positions": "02_positional_encoding",
-    "attention": "03_attention",
-    "feed_forward": "04_feed_forward",
-    "encoder": "05_encoder",
-    "decoder": "06_decoder",
-    "transformer": "07_transformer",
-    "config": "07_transformer",
-    "interop": "07_transformer",
-    "tokens": "10_real_text",
-    "loss": "08_training",
-    "training": "08_training",
-    "training.run": "10_real_text",
-    "search": "09_decoding",
-    "text": "10_real_text",
-    "translator": "10_real_text",
-    "evaluation": "11_is_it_better",
-    "plots": "12_looking_inside",
-    "checking": "17_testing",
+CHAPTERS = {  # and the modules, seen from the package, that they explain
+    "01_masks": ("masks",),
+    "02_positional_encoding": ("positions",),
+    "03_attention": ("attention",),
+    "04_feed_forward": ("feed_forward",),
+    "05_encoder": ("encoder",),
+    "06_decoder": ("decoder",),
+    "07_transformer": ("transformer", "config", "interop"),
+    "08_training": ("loss", "training"),
+    "09_decoding": ("search",),
+    "10_real_text": ("tokens", "training.run", "text", "translator"),
+    "11_is_it_better": ("evaluation",),
+    "12_looking_inside": ("plots",),
+    "17_testing": ("checking",),
 }
-
-
-def chapter_of(module: str) -> str:
-    """The page that explains what this module, seen from the package, holds."""
-    return CHAPTERS.get(module) or CHAPTERS[module.partition(".")[0]]
+EXPLAINED = {module: chapter for chapter, modules in CHAPTERS.items() for module in modules}
 
 
 def test_of(root: Path, module: str, name: str) -> Path | None:
@@ -56,7 +46,7 @@ def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
     if tests is None:
         logger.warning("api.md: no test names %s", name)
         return
-    chapter = chapter_of(module)
+    chapter = EXPLAINED.get(module) or EXPLAINED[module.partition(".")[0]]
     source = address_of(app.config, path, line)
     test = address_of(app.config, tests.relative_to(root).as_posix(), 1)
     lines += [

@@ -1,10 +1,10 @@
 """What several test files need: small models, ragged batches, and both sides of a comparison."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unmasked import PRESETS, LayerConfig, Transformer, TransformerConfig
@@ -89,3 +89,13 @@ def same_bits(a: Tensor, b: Tensor) -> bool:
         return False
     bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
     return torch.equal(*bits)
+
+
+def put(path: str, **attributes: object) -> Callable[[nn.Module], None]:
+    """Gives the module at this path of a model other attributes."""
+
+    def change(model: nn.Module) -> None:
+        for name, value in attributes.items():
+            setattr(model.get_submodule(path), name, value)
+
+    return change

@@ -81,11 +81,11 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
 
     for kind, sentences in texts(name).items():
         theirs = [translator.source.encode(sentence) for sentence in sentences]
-        differ = different(engine.ids(sentences), theirs)
+        differ = different(engine.ask("ids", sentences), theirs)
         yield row(f"token IDs: {kind}", len(sentences), differ=differ)
         if kind in ("captions", "random Unicode"):
             back = [translator.target.decode(tokens) for tokens in theirs]
-            differ = different(engine.texts(theirs), back)
+            differ = different(engine.ask("texts", theirs), back)
             yield row(f"tokens back to text: {kind}", len(sentences), differ=differ)
 
     sources = [translator.read(sentence) for sentence in texts(name)["captions"][::every]]
@@ -98,7 +98,8 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     what = "every number of the figure, relative to the largest of its kind"
     yield row(what, len(pairs), LIMIT, largest=gap)
 
-    yield row("greedy translations", count, differ=different(engine.greedy(sources), outputs))
+    differ = different(engine.search("greedy", sources), outputs)
+    yield row("greedy translations", count, differ=differ)
     own = translator.about["length_penalty"]
     beams = {}
     for width, alpha in ((4, 0.6), (5, own))[name == "en-de" :]:
@@ -116,7 +117,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
     small = Engine(page, folder_of(name), int8=True)
-    differ = different(small.greedy(sources), outputs)
+    differ = different(small.search("greedy", sources), outputs)
     yield row("int8: greedy translations", count, 2, differ=differ)
     differ = different(small.search("beam", sources, width=5, alpha=own), beams[5])
     yield row("int8: beam of 5", count, 2, differ=differ)
@@ -139,7 +140,7 @@ def of_ablation(
     yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
     sources = [source for source, _ in pairs]
     single, exact = (generated(m, sources, 12) for m in (model, copy.deepcopy(model).double()))
-    differ = different(engine.greedy(sources, off, limit=12), exact)
+    differ = different(engine.search("greedy", sources, off, limit=12), exact)
     row = {"model": name, "what": f"{what}: greedy", "cases": len(pairs), "differ": differ}
     yield {**row, "limit": different(single, exact), "own": True}
 
@@ -233,40 +234,29 @@ def plain_trace(
     for handle in handles:
         handle.remove()
     found = {"memory": outputs["encoder_norm"], "decoder.last": outputs["decoder_norm"]}
-    for half, side in (("encoder", "source"), ("decoder", "target")):
-        found[f"{half}.rows"] = (
-            outputs[f"{side}_embedding"] * model.source_embedding.embedding_dim**0.5
-        )
-        layers = len(getattr(model, half))
-        for layer in range(layers):
+    root, split = model.source_embedding.embedding_dim**0.5, model.encoder[0].self_attention
+    for half, side, kinds in (
+        ("encoder", "source", {"attention": "self"}),
+        ("decoder", "target", {"self": "self", "cross": "cross"}),
+    ):
+        parts = [*kinds, "feed_forward"]
+        found[f"{half}.rows"] = outputs[f"{side}_embedding"] * root
+        found[f"{half}.input"] = inputs[f"{half}.0.{parts[0]}_norm"]
+        for layer in range(len(getattr(model, half))):
             at = f"{half}.{layer}"
-            names = (
-                {"attention": "self"} if half == "encoder" else {"self": "self", "cross": "cross"}
-            )
-            for residual, kind in names.items():
-                module = f"{at}.{kind}_attention"
-                found[f"{at}.{residual}_norm"] = outputs[f"{at}.{residual}_norm"]
-                for part in ("query", "output", *(("key", "value") if kind == "self" else ())):
+            sums = [*(inputs[f"{at}.{part}_norm"] for part in parts[1:]), outputs[at]]
+            for part, whole in zip(parts, sums, strict=True):
+                found[f"{at}.{part}_norm"] = outputs[f"{at}.{part}_norm"]
+                found[f"{at}.{part}.sum"] = whole
+            for kind in kinds.values():
+                module, own = f"{at}.{kind}_attention", ("key", "value") * (kind == "self")
+                for part in ("query", "output", *own):
                     found[f"{at}.{kind}.{part}"] = outputs[f"{module}.{part}"]
+                causal = half == "decoder" and kind == "self"
                 found[f"{at}.{kind}.heads"] = inputs[f"{module}.output"]
-                found[f"{at}.{kind}.weights"] = weights_of(
-                    model.encoder[0].self_attention,
-                    outputs,
-                    module,
-                    half == "decoder" and kind == "self",
-                )
-            following = "cross" if half == "decoder" else "feed_forward"
-            first = "self" if half == "decoder" else "attention"
-            found[f"{at}.{first}.sum"] = inputs[f"{at}.{following}_norm"]
-            if half == "decoder":
-                found[f"{at}.cross.sum"] = inputs[f"{at}.feed_forward_norm"]
-            found[f"{at}.feed_forward_norm"] = outputs[f"{at}.feed_forward_norm"]
+                found[f"{at}.{kind}.weights"] = weights_of(split, outputs, module, causal)
             found[f"{at}.feed_forward.expand"] = outputs[f"{at}.feed_forward.expand"].relu()
             found[f"{at}.feed_forward.contract"] = outputs[f"{at}.feed_forward.contract"]
-            found[f"{at}.feed_forward.sum"] = outputs[at]
-        found[f"{half}.input"] = inputs[
-            f"{half}.0.{'attention' if half == 'encoder' else 'self'}_norm"
-        ]
     return {name: numbers.flatten() for name, numbers in found.items()}
 
 
@@ -289,5 +279,5 @@ def median_milliseconds(page: Page, name: str) -> float:
     """Of a greedy translation with the int8 weights of the page, over all captions."""
     engine = Engine(page, folder_of(name), int8=True)
     sources = [unmasked.load(name).read(text) for text in texts(name)["captions"]]
-    engine.milliseconds(sources[:20])
-    return statistics.median(engine.milliseconds(sources))
+    engine.ask("milliseconds", sources[:20])
+    return statistics.median(engine.ask("milliseconds", sources))

@@ -102,12 +102,6 @@ class Engine:
     def ask(self, name: str, *arguments: Any) -> Any:
         return self.page.evaluate("([name, given]) => asked[name](...given)", [name, arguments])
 
-    def ids(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.ask("ids", texts)
-
-    def texts(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        return self.ask("texts", rows)
-
     def logits(
         self, pairs: Sequence[tuple[list[int], list[int]]], off: Mapping[str, Any] | None = None
     ) -> list[Tensor]:
@@ -120,17 +114,10 @@ class Engine:
         found = self.ask("trace", source, target)
         return {name: numbers_of(kept) for name, kept in found.items()}
 
-    def greedy(self, sources: Sequence[list[int]], off: Any = None, **options: Any) -> Any:
-        return self.search("greedy", sources, off, **options)
-
     def search(
         self, kind: str, sources: Sequence[list[int]], off: Any = None, **options: Any
     ) -> list[list[int]]:
         return self.ask("search", sources, kind, options, off or {})
-
-    def milliseconds(self, sources: Sequence[list[int]]) -> list[float]:
-        """For each sentence, greedy."""
-        return self.ask("milliseconds", sources)
 
 
 class InBrowser(nn.Module):

@@ -8,7 +8,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import MODELS, VOCABULARY, difference, ragged, same_tensors, small_config, small_model
+from helpers import (
+    MODELS,
+    VOCABULARY,
+    difference,
+    put,
+    ragged,
+    same_tensors,
+    small_config,
+    small_model,
+)
 from helpers.refusals import refusals
 from unmasked import MultiHeadAttention
 from unmasked.decoder import DecoderLayer
@@ -179,16 +188,6 @@ def test_settings_go_along():
 
 
 # --- Refusals -------------------------------------------------------------------------------------
-
-
-def put(path, **attributes):
-    """Gives the module at this path other attributes."""
-
-    def change(model):
-        for name, value in attributes.items():
-            setattr(model.get_submodule(path), name, value)
-
-    return change
 
 
 FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"

@@ -232,35 +232,28 @@ def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, penalty, meas
 # --- What every search keeps to ---------------------------------------------------------------
 
 
-def search_table(monkeypatch, table, **options):
-    """Beam search over a table of probabilities, last token → next token."""
+def test_it_does_not_stop_while_length_could_still_pay(monkeypatch):
+    """At first the end is far ahead; ten words later the penalty has turned it round."""
 
-    class Table:
+    class Repeating:
+        """A word that repeats itself for ever, once it has begun."""
+
         def __init__(self, *_, use_cache):
             assert use_cache
 
         def step(self, tokens, _):
-            probabilities = torch.zeros(1, tokens.shape[1], VOCABULARY)
-            for column, token in enumerate(tokens[0].tolist()):
-                for word, probability in table.get(token, {EOS: 1.0}).items():
-                    probabilities[0, column, word] = probability
-            return probabilities.log()
+            begins = tokens == BOS
+            chances = torch.zeros(*tokens.shape, VOCABULARY)
+            chances[..., EOS] = torch.where(begins, 0.9, 0.0)
+            chances[..., 5] = torch.where(begins, 0.1, 1.0)
+            return chances.log()
 
-        def keep(self, rows):
-            pass
-
-    monkeypatch.setattr(search, "steps_of", Table)
-    found = beam(small_model(), ragged([3]), 2, max_new_tokens=10, **options)
-    return strip(found.tokens[0]), found.scores[0]
-
-
-def test_it_does_not_stop_while_length_could_still_pay(monkeypatch):
-    """At first the end is far ahead; ten words later the penalty has turned it round."""
-    table = {BOS: {EOS: 0.9, 5: 0.1}, 5: {5: 1.0}}  # a word that repeats itself for ever
-    sentences, scores = search_table(monkeypatch, table, length_penalty=5.0)
-    assert sentences == [[5] * 10]
-    assert scores[0] == pytest.approx(math.log(0.1) / (15 / 6) ** 5, rel=1e-5)
-    assert search_table(monkeypatch, table, length_penalty=0.0)[0] == [[EOS]]
+    monkeypatch.setattr(search, "steps_of", Repeating)
+    found = beam(small_model(), ragged([3]), 2, 10, length_penalty=5.0)
+    assert strip(found.tokens[0]) == [[5] * 10]
+    assert found.scores[0, 0] == pytest.approx(math.log(0.1) / (15 / 6) ** 5, rel=1e-5)
+    found = beam(small_model(), ragged([3]), 2, 10, length_penalty=0.0)
+    assert strip(found.tokens[0]) == [[EOS]]
 
 
 def test_finished_sentences_leave_the_batch(monkeypatch):

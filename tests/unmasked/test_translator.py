@@ -19,13 +19,6 @@ def untrained(**changes):
     return Translator(Transformer(small_config(**SIZES, **changes)).eval(), SMALL, LARGE)
 
 
-def drawn(count, longest=7, seed=1):
-    """Sentences of the letters a to f, of all lengths, and the same in capitals."""
-    dice = random.Random(seed)
-    texts = [" ".join(dice.choices("abcdef", k=dice.randint(1, longest))) for _ in range(count)]
-    return [(text, text.upper()) for text in texts]
-
-
 def trained():
     """It writes capitals, and ends its sentences, each at another time."""
     return Translator(copier(), SMALL, LARGE)
@@ -41,7 +34,8 @@ def test_sentences_become_tokens_with_their_marks():
 @pytest.mark.parametrize(("beam_size", "batch_size"), [(1, 4), (3, 1), (3, 4), (3, 128)])
 def test_each_translation_is_the_one_found_alone_and_in_its_place(beam_size, batch_size):
     made = trained()
-    sentences = [text for text, _ in drawn(23, seed=2)]
+    dice = random.Random(2)
+    sentences = [" ".join(dice.choices("abcdef", k=dice.randint(1, 7))) for _ in range(23)]
     found = made.translate(sentences, beam_size=beam_size, batch_size=batch_size)
     for sentence, written in zip(sentences, found, strict=True):
         source = made.tokens([sentence])

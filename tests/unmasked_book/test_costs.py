@@ -55,9 +55,7 @@ def test_the_longer_the_rows_the_more_is_attention():
     attentions = config.n_layers + 2 * config.decoder_layers
     rule = 6 * matrices * n + 12 * attentions * n * config.d_model * n
     assert costs.training_operations(config, n, n) == pytest.approx(rule, rel=0.002)
-    whole = 100_000 * costs.training_operations(
-        config, 25, 25, rows=1000
-    )  # batches of 25,000 tokens
+    whole = 100_000 * costs.training_operations(config, 25, 25, rows=1000)  # 25,000 tokens each
     assert whole < 3.3e18 / 3  # the paper's estimate, from time and hardware
 
 

@@ -1,6 +1,5 @@
 """Which subwords belong together; the atlas of heads, on maps whose answers are known."""
 
-import pytest
 import torch
 
 from helpers import difference, small_config
@@ -45,36 +44,24 @@ def only(places, queries, keys):
     return weights
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    """The atlas of given maps."""
-
-    def measure(*maps, links):
-        monkeypatch.setattr(heads, "maps_of_pairs", lambda *_: iter(maps))
-        found = head_atlas(None, [("", "")] * len(maps), links)
-        return {
-            (kind, role): round(float(value), 6)
-            for kind, roles in found.items()
-            for role, value in roles.items()
-        }
-
-    return measure
-
-
 def maps(encoder, decoder, cross):
     s, t = len(encoder), len(decoder)
     return SentenceMaps(only(encoder, s, s), only(decoder, t, t), only(cross, t, s))
 
 
-def test_each_role_is_found_by_the_head_that_plays_it(measured):
+def test_each_role_is_found_by_the_head_that_plays_it(monkeypatch):
+    def measured(given, links):
+        monkeypatch.setattr(heads, "maps_of_pairs", lambda *_: [given])
+        return head_atlas(None, [("", "")], [links])
+
     previous = maps([0, 0, 1, 2], [0, 0, 1], [3, 3, 3])
-    found = measured(previous, links=[{(3, 1)}])
-    assert found["encoder", "previous"] == found["cross", "aligned"] == 1.0
-    assert found["encoder", "next"] == 0.0
-    assert found["decoder", "beginning"] == round(2 / 3, 6)
-    following = measured(maps([1, 2, 3, 3], [0, 1, 2], [0, 1, 2]), links=[{(0, 0), (0, 1), (2, 1)}])
-    assert following["encoder", "next"] == 1.0
-    assert following["cross", "aligned"] == 0.5  # the first word looks at its own, the second not
+    found = measured(previous, {(3, 1)})
+    assert found["encoder"]["previous"] == found["cross"]["aligned"] == 1.0
+    assert found["encoder"]["next"] == 0.0
+    assert found["decoder"]["beginning"] == torch.tensor(2.0) / 3
+    following = measured(maps([1, 2, 3, 3], [0, 1, 2], [0, 1, 2]), {(0, 0), (0, 1), (2, 1)})
+    assert following["encoder"]["next"] == 1.0
+    assert following["cross"]["aligned"] == 0.5  # the first word looks at its own, the second not
 
 
 def test_every_head_of_every_layer_is_measured():

@@ -1,54 +1,26 @@
 """Checks for the book's exercises: `check_answer("masks 1", yours)` says whether it is right."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
 
 from unmasked.errors import check_choice
-from unmasked_book.exercises import (
-    attention,
-    better,
-    claims,
-    decoder,
-    decoding,
-    encoder,
-    family,
-    feed_forward,
-    inside,
-    masks,
-    positions,
-    speed,
-    testing,
-    training,
-    transformer,
-    translating,
-)
+from unmasked_book.exercises import family
 from unmasked_book.exercises.answering import verdict
 
-CHAPTERS = {
-    "masks": masks,
-    "positions": positions,
-    "attention": attention,
-    "feed_forward": feed_forward,
-    "encoder": encoder,
-    "decoder": decoder,
-    "transformer": transformer,
-    "training": training,
-    "decoding": decoding,
-    "translating": translating,
-    "better": better,
-    "inside": inside,
-    "speed": speed,
-    "family": family,
-    "claims": claims,
-    "testing": testing,
-}
+CHAPTERS = (
+    "masks", "positions", "attention", "feed_forward", "encoder", "decoder", "transformer",
+    "training", "decoding", "translating", "better", "inside", "speed", "family", "claims",
+    "testing",
+)  # fmt: skip
+MODULES = {chapter: import_module(f"{__name__}.{chapter}") for chapter in CHAPTERS}
 CHECKS: dict[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
-    for chapter, module in CHAPTERS.items()
+    for chapter, module in MODULES.items()
     for number, function in enumerate(module.CHECKS, start=1)
-} | {f"{chapter} +": module.PLUS for chapter, module in CHAPTERS.items() if hasattr(module, "PLUS")}
+} | {f"{chapter} +": module.PLUS for chapter, module in MODULES.items() if hasattr(module, "PLUS")}
 CHECKS |= {"family + T5": family.distances, "family + Whisper": family.hearing}
 
 

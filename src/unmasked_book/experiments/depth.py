@@ -71,9 +71,6 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encod
     return encoder
 
 
-RATES = (1e-4, 3e-4, 1e-3, 3e-3)
-
-
 def best(rows: Sequence[dict[str, Any]], layers: int, kind: str) -> dict[str, Any]:
     """Of a record's rows of this kind, with warm-up, the one that got most letters right."""
     at = layers, kind, 100

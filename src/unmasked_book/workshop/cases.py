@@ -146,11 +146,8 @@ def generate(batch: int, n: int, first: int) -> Case:
 
 
 def loss(batch: int, length: int, hidden: int) -> Case:
-    inputs = (
-        Script(),
-        sentences(batch, length, bool(hidden)),
-        targets(batch, length, bool(hidden)),
-    )
+    given = batch, length, bool(hidden)
+    inputs = Script(), sentences(*given), targets(*given)
     return Case(f"B = {batch}, T = {length}", (), inputs, "model source target")
 
 

@@ -323,16 +323,11 @@ def place(error: BaseException) -> str:
     """The line of the reader's own file, or cell, where it stopped."""
     ours = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if (
-            not frame.filename.startswith((*ours, "<frozen"))
-            and "/lib/python" not in frame.filename
-        ):
-            line = linecache.getline(frame.filename, frame.lineno or 0).strip()
-            where = (
-                "your cell"
-                if "ipykernel" in frame.filename or "<ipython" in frame.filename
-                else Path(frame.filename).name
-            )
+        name = frame.filename
+        if not name.startswith((*ours, "<frozen")) and "/lib/python" not in name:
+            line = linecache.getline(name, frame.lineno or 0).strip()
+            cell = "ipykernel" in name or "<ipython" in name
+            where = "your cell" if cell else Path(name).name
             return f", in line {frame.lineno} of {where}" + (f": `{line}`" if line else "")
     return ""
 

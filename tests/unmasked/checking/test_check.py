@@ -19,6 +19,7 @@ from helpers import DEVICES, small_config
 from unmasked import Transformer, check
 from unmasked.checking.report import CLAIMS, Finding
 from unmasked.masks import causal_mask
+from unmasked_book.experiments.lstm import Recurrent
 from unmasked_book.faulty import (
     FAULTY,
     SIZES,
@@ -34,31 +35,6 @@ from unmasked_book.faulty import (
 from unmasked_book.workshop.reference import module, whole
 
 # --- Healthy models, each of which takes another way through the questions ----------------------
-
-
-class Lstm(nn.Module):
-    """Packed encoder in both directions, a decoder with attention, log-probabilities."""
-
-    def __init__(self):
-        super().__init__()
-        self.source_words, self.target_words = (nn.Embedding(n, WIDTH) for n in (SOURCE, TARGET))
-        self.encoder = nn.LSTM(WIDTH, WIDTH, 2, batch_first=True, bidirectional=True)
-        self.decoder = nn.LSTM(WIDTH, 2 * WIDTH, batch_first=True)
-        self.output = nn.Linear(4 * WIDTH, TARGET)
-
-    def forward(self, source, target):
-        real = source != 0
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.source_words(source), real.sum(1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        rows, (state, _) = self.encoder(packed)
-        memory, _ = nn.utils.rnn.pad_packed_sequence(
-            rows, batch_first=True, total_length=source.shape[1]
-        )
-        state = torch.cat([state[-2], state[-1]], dim=-1)[None]
-        x, _ = self.decoder(self.target_words(target), (state, torch.zeros_like(state)))
-        weights = (x @ memory.transpose(1, 2)).masked_fill(~real[:, None], -math.inf).softmax(-1)
-        return self.output(torch.cat([x, weights @ memory], dim=-1)).log_softmax(-1)
 
 
 class Baggage(Healthy):
@@ -112,7 +88,7 @@ HEALTHY = {
     "de-en": (lambda: unmasked.load("de-en").model, {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
     "other padding": (other_padding, VOCABULARIES | {"padding": 4}),
-    "LSTM": (Lstm, VOCABULARIES),
+    "LSTM": (lambda: Recurrent(SOURCE, TARGET, WIDTH), VOCABULARIES),
     "each layer called for each word": (Healthy, VOCABULARIES | {"forward": step}),
     "baggage": (Baggage, VOCABULARIES),
     "a loss in training": (TrainsToALoss, VOCABULARIES),
@@ -140,7 +116,12 @@ def notes_of(report):
 @pytest.mark.parametrize("device", DEVICES)
 def test_it_runs_where_the_model_is(device):
     assert check(Transformer(small_config()).to(device), quiet=True).ok
-    assert check(Lstm().to(device), quiet=True, **VOCABULARIES)["gradient"].verdict == "passed"
+    assert (
+        check(Recurrent(SOURCE, TARGET, WIDTH).to(device), quiet=True, **VOCABULARIES)[
+            "gradient"
+        ].verdict
+        == "passed"
+    )
 
 
 def test_the_smallest_vocabulary_is_enough_and_who_does_not_train_needs_no_gradient():
@@ -188,10 +169,7 @@ def test_nothing_is_compared_where_two_calls_differ():
     everything = {"causality", "own words", "source", "order", "padding", "cached"}
     for name, unclear in (
         ("an output that depends on a counter", everything),
-        (
-            "dropout that is never told",
-            {"padding", "cached"},
-        ),  # it answers alike if it begins alike
+        ("dropout that is never told", {"padding", "cached"}),  # alike if it begins alike
     ):
         verdicts = check(FAULTY[name].make(), quiet=True, **VOCABULARIES).verdicts
         assert {place for place, verdict in verdicts.items() if verdict == "not offered"} == unclear
@@ -221,11 +199,8 @@ def test_words_may_be_looked_up_in_any_way_that_trains_them(name):
 
 def test_half_precision_still_finds_what_can_be_found():
     """The order of words is lost to it, unless nothing at all moves."""
-    for name in (
-        "no causal mask",
-        "no cross-attention",
-        "source padding is seen in cross-attention",
-    ):
+    unseen = "source padding is seen in cross-attention"
+    for name in ("no causal mask", "no cross-attention", unseen):
         make, expected, options, _ = FAULTY[name]
         assert set(faults(make().bfloat16(), **options)) == expected
     model = Transformer(small_config(n_layers=1))

@@ -52,19 +52,6 @@ def run(tmp_path_factory):
     return train(tmp_path_factory.mktemp("captions") / "run")
 
 
-@pytest.fixture
-def scored(run, monkeypatch, capsys):
-    """What `evaluate` says of it."""
-
-    def call(*words, model=run):
-        words = ["evaluate", "--model", model, *words]
-        monkeypatch.setattr(sys, "argv", ["__main__.py", *map(str, words)])
-        main()
-        return capsys.readouterr().out
-
-    return call
-
-
 def test_the_data_is_in_the_direction_that_is_asked_for_its_subwords_of_the_training_set_alone():
     data = load_data("multi30k", source="en", target="de", vocabulary=200)
     assert data.training[0] == (CAPTIONS[0].english, CAPTIONS[0].german)
@@ -105,7 +92,12 @@ def test_a_model_in_subwords_comes_back_from_its_folder(run, tmp_path):
 # --- Scores -----------------------------------------------------------------------------------
 
 
-def test_evaluating_prints_both_searches_and_the_signature(run, scored):
+def test_evaluating_prints_both_searches_and_the_signature(run, monkeypatch, capsys):
+    def scored(*words):
+        monkeypatch.setattr(sys, "argv", ["__main__.py", "evaluate", "--model", str(run), *words])
+        main()
+        return capsys.readouterr().out
+
     made = Translator.load(run)
     source, target = zip(*directed(PAIRS[70:], "en", "de"), strict=True)
     expected = [bleu(made.translate(source, beam_size=size), target) for size in (1, 5)]
@@ -113,7 +105,7 @@ def test_evaluating_prints_both_searches_and_the_signature(run, scored):
     found = re.findall(r"^(greedy|beam 5) +BLEU (\S+); chrF \d+\.\d\d$", out, re.MULTILINE)
     assert found == [("greedy", str(expected[0])), ("beam 5", str(expected[1]))]
     assert f"test_2016_flickr, 10 sentences; {expected[0].signature}" in out
-    few = scored("--test", "val", "--beam", 3, "--length-penalty", 1.5, "--sentences", 4)
+    few = scored("--test", "val", "--beam", "3", "--length-penalty", "1.5", "--sentences", "4")
     assert re.match(r"beam 3 +BLEU \d+\.\d\d; chrF \d+\.\d\d\nval, 4 sentences; ", few)
 
 

@@ -1,4 +1,4 @@
-"""The viewer's data, words and size; in a browser it is used in tests/browser/."""
+"""The viewer's words; in tests/browser/ it is used, and its weights are compared."""
 
 import json
 import re
@@ -21,24 +21,14 @@ def data_of(view):
     return json.loads(re.search(r'"application/json">(.*?)</script>', view.page)[1])
 
 
-def test_it_holds_every_weight_in_percent_and_says_what_it_is():
-    given = maps()
-    view = attention_view(given, "abcd", "vwxyz", layer=1, head=2)
+def test_it_says_what_it_is_and_where_it_opens():
+    view = attention_view(maps(), "abcd", "vwxyz", layer=1, head=2)
     data = data_of(view)
     assert data["words"] == {"source": [*"abcd"], "target": [*"vwxyz"]}
     assert data["opens"] == [1, 2]
-    for title, (kind, queries, keys) in {
-        "across: target looks at source": ("cross", "target", "source"),
-        "encoder: source looks at itself": ("encoder", "source", "source"),
-        "decoder: target looks back": ("decoder", "target", "target"),
-    }.items():
-        shown = data["maps"][title]
-        assert (shown["queries"], shown["keys"]) == (queries, keys)
-        for layer, weights in zip(shown["layers"], getattr(given, kind), strict=True):
-            assert (torch.tensor(layer) - 100 * weights[0]).abs().max() <= 0.5
     assert view._repr_html_() == view.page
     assert "3 heads, source “a b c d”" in repr(view)
-    assert data_of(attention_view(given, "abcd", "vwxyz"))["opens"] == [0, 0]
+    assert data_of(attention_view(maps(), "abcd", "vwxyz"))["opens"] == [0, 0]
 
 
 def test_words_are_neither_markup_nor_a_place_in_the_page():

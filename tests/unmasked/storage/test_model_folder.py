@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from helpers import crashes, same_tensors, small_config
+from helpers import crashes, put, same_tensors, small_config
 from helpers.crashes import held
 from helpers.side_by_side import finished, save_in_turn, started
 from unmasked import Transformer
@@ -180,21 +180,16 @@ def test_weights_that_are_no_numbers_are_not_saved_and_what_was_there_stays(tmp_
     made.save(tmp_path)  # in float32 it is a number
 
 
-def put(path, name, value):
-    """Another attribute of the module at this path."""
-    return lambda model: setattr(model.get_submodule(path), name, value)
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        put("", "generator", nn.Linear(16, len(LARGE), bias=True)),
+        put("", generator=nn.Linear(16, len(LARGE), bias=True)),
         lambda m: m.generator.register_forward_hook(lambda _, __, x: 3 * x),
         lambda m: weight_norm(m.generator),
-        put("encoder.layers.0.self_attention", "n_heads", 2),
+        put("encoder.layers.0.self_attention", n_heads=2),
         lambda m: m.decoder.layers.pop(-1),
         lambda m: m.register_buffer("extra", torch.zeros(3)),
-        put("", "config", small_config(**SIZES, n_layers=3)),
+        put("", config=small_config(**SIZES, n_layers=3)),
         lambda m: m.to("meta"),
     ],
 )
