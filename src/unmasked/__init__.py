@@ -24,7 +24,7 @@ from .training.trainer import train
 from .transformer import Transformer
 from .translator import Translator, load
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "PRESETS",
     "AttentionMaps",
