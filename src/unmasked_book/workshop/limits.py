@@ -17,11 +17,14 @@ def within(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    late = threading.Event()
+    late, main = threading.Event(), threading.get_ident()
 
     def interrupt() -> None:
         late.set()
-        _thread.interrupt_main()
+        if hasattr(signal, "pthread_kill"):  # which also ends a read that waits
+            signal.pthread_kill(main, signal.SIGINT)
+        else:
+            _thread.interrupt_main()
 
     # Whatever runs in a shell's background is born deaf to Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

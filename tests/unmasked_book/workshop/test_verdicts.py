@@ -2,6 +2,7 @@
 
 # ruff: noqa: ARG002, E501 (tables, and classes that are only begun)
 
+import os
 import re
 import signal
 from itertools import combinations, repeat
@@ -109,6 +110,10 @@ def endless(n):
         pass
 
 
+def waits(n):
+    os.read(os.pipe()[0], n)
+
+
 def writes(tokens):
     mask = plain.padding_mask(tokens)
     tokens.zero_()
@@ -128,6 +133,7 @@ SAID = [
     ("Transformer", OneLayer, "are one tensor.*repeats one layer"),
     ("causal_mask", lambda n: torch.ones(n, n).foo(), r"AttributeError.*in line \d+ of test_verdicts.py: `.*foo"),
     ("causal_mask", endless, r"stopped after 1 seconds, in line \d+ of test_verdicts.py: `(while n:|pass)`"),
+    ("causal_mask", waits, r"stopped after 1 seconds, in line \d+ of test_verdicts.py: `os.read"),
     ("padding_mask", writes, "numbers are right, but it writes into tokens"),
     ("attention", attention(lambda x, q, k: x.detach()), "numbers are right, but no gradient comes back"),
     ("attention", attention(lambda x, q, k: x + torch.rand(())), "two calls .* different numbers"),
@@ -151,7 +157,7 @@ def test_an_endless_loop_is_stopped_where_ctrl_c_is_ignored(monkeypatch):
 
 @pytest.mark.parametrize(("step", "answer", "words"), SAID)
 def test_what_else_may_be_wrong_is_said(step, answer, words, monkeypatch):
-    if answer is endless:
+    if answer in (endless, waits):
         monkeypatch.setattr(verdicts, "SECONDS", 1.0)
     verdict = examine(step, answer)
     assert not verdict.right
