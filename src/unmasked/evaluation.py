@@ -58,8 +58,9 @@ def exact(
 ) -> dict[str, Correct]:
     """Sentences translated without any difference: of each construction, and of `all`."""
     german = [pair.german for pair in pairs]
-    options: Any = {"beam_size": beam_size, "length_penalty": length_penalty, "progress": progress}
-    written = translator.translate(german, **options)
+    written = translator.translate(
+        german, beam_size=beam_size, length_penalty=length_penalty, progress=progress
+    )
     same = [text == pair.english for text, pair in zip(written, pairs, strict=True)]
     scores = {}
     for name in [*sorted({pair.construction for pair in pairs}), "all"]:

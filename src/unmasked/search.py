@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -47,10 +47,15 @@ def greedy(
         drop_finished: leaves sentences out of the batch once many of them are finished.
     """
     check_search(model, source, max_new_tokens, bos, eos)
-    limits = limits_of(model, source, max_new_tokens)
-    options: Any = {"use_cache": use_cache, "drop_finished": drop_finished}
     return one_by_one(
-        model, source, limits, lambda logits, _: likeliest_of(logits), bos=bos, eos=eos, **options
+        model,
+        source,
+        limits_of(model, source, max_new_tokens),
+        lambda logits, _: likeliest_of(logits),
+        bos=bos,
+        eos=eos,
+        use_cache=use_cache,
+        drop_finished=drop_finished,
     )
 
 

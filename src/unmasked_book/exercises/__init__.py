@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from unmasked.errors import check_choice
-from unmasked_book.exercises import family
 from unmasked_book.exercises.answering import verdict
 
 CHAPTERS = (
@@ -20,8 +19,11 @@ CHECKS: dict[str, Callable[[Any], str | None]] = {
     f"{chapter} {number}": function
     for chapter, module in MODULES.items()
     for number, function in enumerate(module.CHECKS, start=1)
-} | {f"{chapter} +": module.PLUS for chapter, module in MODULES.items() if hasattr(module, "PLUS")}
-CHECKS |= {"family + T5": family.distances, "family + Whisper": family.hearing}
+} | {
+    f"{chapter} {plus}": function
+    for chapter, module in MODULES.items()
+    for plus, function in getattr(module, "PLUS", {}).items()
+}
 
 
 def check_answer(exercise: str, answer: Any) -> None:

@@ -40,4 +40,4 @@ CHECKS = (
     number(100 * math.exp(1 - 20 / 10), 0.01),  # half of the right length, and no other mistake
     function("sure_gain", lambda a, b: difference(a, b).low, *RUNS, tolerance=0.01),
 )
-PLUS = corpus_bleu
+PLUS = {"+": corpus_bleu}

@@ -108,4 +108,4 @@ CHECKS = (
     number(6_144_000),  # keys and values of 6 layers, 8 heads of width 64, 1,000 words
     function("step_mask", lambda past, n: causal_mask(n, past=past), (0, 3), (4, 1), (2, 3)),
 )
-PLUS = cached
+PLUS = {"+": cached}

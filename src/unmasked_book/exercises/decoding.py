@@ -50,4 +50,4 @@ def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> fl
 
 
 CHECKS = (number(-2.4 / 2**0.6, 0.01),)  # the sum of the logarithms over the length penalty
-PLUS = beam_of_a_model
+PLUS = {"+": beam_of_a_model}

@@ -105,4 +105,4 @@ def recognised(got: Any, expected: list[Tensor], model: Transformer) -> str | No
 
 
 CHECKS = (number(2**0.5, 0.005), layer_norm)  # the last number of the layer norm of 2, 4, 4, 6
-PLUS = stream
+PLUS = {"+": stream}

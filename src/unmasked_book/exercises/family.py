@@ -118,4 +118,4 @@ CHECKS = (
     number(2 * 4096 * 4096 + 2 * 4096 * 8 * 128),  # Mistral 7B: 32 heads of 128, in 8 groups
     function("bucket", bucket, *((distance,) for distance in range(300))),
 )
-PLUS = half
+PLUS = {"+": half, "+ T5": distances, "+ Whisper": hearing}

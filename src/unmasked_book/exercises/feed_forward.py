@@ -68,4 +68,4 @@ def remembers(layer: Layer, keys: Tensor, values: Tensor, draws: torch.Generator
 
 
 CHECKS = (number(2_099_712), absolute)  # numbers in a layer of 512 and 2048, with biases
-PLUS = facts
+PLUS = {"+": facts}

@@ -78,4 +78,4 @@ def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
 
 
 CHECKS = (mean_at, differing)
-PLUS = attribution
+PLUS = {"+": attribution}

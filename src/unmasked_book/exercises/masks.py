@@ -75,4 +75,4 @@ CHECKS = (
     number(int(VISIBLE.sum())),
     function("window", window, (1, 1), (5, 1), (6, 3), (4, 9)),
 )
-PLUS = packed
+PLUS = {"+": packed}

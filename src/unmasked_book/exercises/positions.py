@@ -77,4 +77,4 @@ def recognised(got: Tensor, x: Tensor) -> str | None:
 
 # After so many positions the slowest wave of a model of width 512 begins again.
 CHECKS = (number(2 * math.pi / float(frequencies(512)[-1]), 0.01), turned)
-PLUS = rotary
+PLUS = {"+": rotary}

@@ -51,4 +51,4 @@ CHECKS = (
     number(100e9 / 20e9 * 4 / 2),  # r sentences use a weight's four bytes for 2 · r operations
     function("speedup", speedup, *PARTS, tolerance=1e-6),
 )
-PLUS = lean
+PLUS = {"+": lean}

@@ -108,4 +108,4 @@ def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
 
 
 CHECKS = (agrees, leaks)
-PLUS = examines
+PLUS = {"+": examines}

@@ -59,4 +59,4 @@ def rate(step: int, d: int, warmup: int) -> float:
 
 STEPS = ((1, 512, 4000), (4000, 512, 4000), (9000, 64, 100))
 CHECKS = (number(rate(4000, 512, 4000), 0.02), function("rate", rate, *STEPS, tolerance=1e-6))
-PLUS = adam
+PLUS = {"+": adam}

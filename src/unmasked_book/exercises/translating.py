@@ -70,4 +70,4 @@ def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
 
 
 CHECKS = (merge,)
-PLUS = learn
+PLUS = {"+": learn}
