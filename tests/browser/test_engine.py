@@ -1,7 +1,6 @@
 """The engine of the live page is the package: equal numbers, and a right model's properties."""
 
 import gzip
-import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -86,26 +85,11 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
         assert translator.target.decode(tokens).startswith("there is a")
 
 
-def test_other_models_are_refused_in_a_sentence(page: Page, tmp_path: Path):
+def test_a_file_of_another_format_is_refused_in_a_sentence(page: Page, tmp_path: Path):
     small_engine(page, tmp_path)
-    raw = gzip.decompress(packed(tmp_path, exact=True))
-    end = 8 + int.from_bytes(raw[:8], "little")
-    header, numbers = raw[8:end].decode(), raw[end:]
-    for old, new, said in (
-        ("unmasked model 3", "unmasked model 9", "reads the format “unmasked model 3”"),
-        ('activation": "relu"', 'activation": "swish"', "does not know activation"),
-        ('n_heads"', 'heads"', "does not know heads"),
-        ('n_layers": 2', 'n_layers": 3', "lack a tensor “encoder.layers.2"),
-        ('n_heads": 4', 'n_heads": 3', "3 heads cannot share a width"),
-        ('d_ff": 24', 'd_ff": 32', "expand.bias” is 24, and the configuration says 32"),
-    ):
-        old, new = (text.replace('": ', '":').replace('"', '\\"') for text in (old, new))
-        assert old in header
-        changed = header.replace(old, new).encode()
-        with pytest.raises(Error, match=re.escape(said)):
-            Engine(page, gzip.compress(len(changed).to_bytes(8, "little") + changed + numbers))
-    with pytest.raises(Error, match="the file is cut or changed"):
-        Engine(page, gzip.compress(raw[:-400]))
+    other = gzip.decompress(packed(tmp_path)).replace(b"unmasked model 3", b"unmasked model 9")
+    with pytest.raises(Error, match="reads the format “unmasked model 3”, and this is “unmasked m"):
+        Engine(page, gzip.compress(other))
 
 
 def test_case_is_kept_where_a_model_keeps_it(page: Page, tmp_path: Path):

@@ -25,7 +25,7 @@ def opened(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def test_a_shipped_model_is_small_and_holds_its_weights_and_words(name: str):
     data = packed(folder_of(name))
     assert data == packed(folder_of(name))
-    assert len(data) < 2.77e6
+    assert len(data) < 2.79e6
     tensors, header = opened(data)
     translator = load(name)
     config = (folder_of(name) / CONFIG).read_text(encoding="utf-8")

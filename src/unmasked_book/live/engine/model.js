@@ -19,57 +19,14 @@ import { ACTIVATIONS, add, layerNorm, linear } from "./numbers.js";
 
 export class Transformer {
   constructor(config, tensors) {
-    refuseOther(config);
     this.config = config;
-    const depths = { encoder: config.n_layers, decoder: config.n_decoder_layers ?? config.n_layers };
-    const { d_model: width, d_ff: inner, source_vocab: words, target_vocab: others } = config;
-    const data = (name, ...shape) => {
-      if (!tensors[name]) throw new Error(`The weights lack a tensor “${name}”: they belong to another model.`);
-      const found = tensors[name].shape.filter((size, axis) => size !== 1 || axis < shape.length);
-      if (String(found) === String(shape)) return tensors[name].data;
-      throw new Error(`“${name}” is ${found.join(" × ")}, and the configuration says ${shape.join(" × ")}.`);
-    };
-    const matrix = (name, outputs, inputs) => {
-      const bias = tensors[name + ".bias"] && data(name + ".bias", outputs);
-      return { weight: data(name + ".weight", outputs, inputs), bias, outputs, inputs };
-    };
-    const norm = (name) => {
-      return { weight: data(name + ".weight", width), bias: data(name + ".bias", width), eps: config.norm_eps };
-    };
-    const attention = (name) => {
-      const four = ["query", "key", "value", "output"];
-      return Object.fromEntries(four.map((part) => [part, matrix(`${name}.${part}`, width, width)]));
-    };
-    const feedForward = (name) => {
-      return { expand: matrix(name + ".expand", inner, width), contract: matrix(name + ".contract", width, inner) };
-    };
-    const layers = (side, read) => Array.from({ length: depths[side] }, (_, i) => read(`${side}.layers.${i}.`));
-
-    this.encoder = layers("encoder", (at) => ({
-      selfAttention: attention(at + "self_attention"), attentionNorm: norm(at + "attention_residual.norm"),
-      feedForward: feedForward(at + "feed_forward"), feedForwardNorm: norm(at + "feed_forward_residual.norm"),
-    }));
-    this.decoder = layers("decoder", (at) => ({
-      selfAttention: attention(at + "self_attention"), selfNorm: norm(at + "self_residual.norm"),
-      crossAttention: attention(at + "cross_attention"), crossNorm: norm(at + "cross_residual.norm"),
-      feedForward: feedForward(at + "feed_forward"), feedForwardNorm: norm(at + "feed_forward_residual.norm"),
-    }));
-    const last = config.final_norm ?? config.norm === "pre";
-    this.encoderNorm = last ? norm("encoder.norm") : null;
-    this.decoderNorm = last ? norm("decoder.norm") : null;
-
+    const { encoder, decoder, source_embedding: source, target_embedding: target, generator } = modules(tensors);
+    [this.encoder, this.decoder] = [encoder, decoder].map(({ layers }) => Object.values(layers));
+    [this.encoderNorm, this.decoderNorm] = [encoder.norm, decoder.norm];
     // What is tied is kept once, under the name that comes first.
-    const [joint, tied] = [config.tie_embeddings === true, Boolean(config.tie_embeddings)];
-    const source = data("source_embedding.tokens.weight", words, width);
-    const target = joint ? source : data("target_embedding.tokens.weight", others, width);
-    const learned = config.positions === "learned";
-    const table = (side) => learned && data(`${side}_embedding.positions.table`, config.max_len, width);
-    this.sourceEmbedding = { tokens: source, positions: table("source") };
-    this.targetEmbedding = { tokens: target, positions: table("target") };
-    this.generator = {
-      weight: tied ? target : data("generator.weight", others, width), inputs: width, outputs: others,
-      bias: tensors["generator.bias"] && data("generator.bias", others),
-    };
+    this.sourceEmbedding = source;
+    this.targetEmbedding = { ...target, tokens: target?.tokens ?? source.tokens };
+    this.generator = { ...this.targetEmbedding.tokens, ...generator };
     this.activation = ACTIVATIONS[config.activation];
   }
 
@@ -78,12 +35,12 @@ export class Transformer {
     const width = this.config.d_model, x = new Float32Array(ids.length * width);
     const scale = this.config.scale_embeddings ? Math.sqrt(width) : 1;
     ids.forEach((id, row) => {
-      for (let i = 0; i < width; i += 1) x[row * width + i] = table.tokens[id * width + i] * scale;
+      for (let i = 0; i < width; i += 1) x[row * width + i] = table.tokens.weight[id * width + i] * scale;
     });
     keep("rows", x);
     if (withoutPositions) return keep("input", x);
     const places = new Float32Array(x.length);
-    positions.forEach((position, row) => places.set(this.place(table.positions, position), row * width));
+    positions.forEach((position, row) => places.set(this.place(table.positions?.table, position), row * width));
     return keep("input", add(x, places));
   }
 
@@ -96,7 +53,7 @@ export class Transformer {
 
   // A sublayer with its residual and its norm: before the sublayer (pre) or after the sum (post).
   residual(x, norm, off, keep, name, sublayer) {
-    const normed = (y) => keep(`${name}_norm`, off.norms ? y : layerNorm(norm, y));
+    const normed = (y) => keep(`${name}_norm`, off.norms ? y : layerNorm(norm, y, this.config.norm_eps));
     const join = (y) => keep(`${name}.sum`, off.residuals ? y : add(x, y));
     return this.config.norm === "pre" ? join(sublayer(normed(x))) : normed(join(sublayer(x)));
   }
@@ -154,9 +111,9 @@ export class Transformer {
     let x = this.embed(this.sourceEmbedding, source, [...source.keys()], off.encoderPositions, keepAt("encoder."));
     for (const [number, layer] of this.encoder.entries()) {
       const keep = keepAt(`encoder.${number}.`);
-      x = this.residual(x, layer.attentionNorm, off, keep, "attention", (y) => {
+      x = this.residual(x, layer.attention_residual.norm, off, keep, "attention", (y) => {
         if (off.encoderSelf) return keep("self.output", new Float32Array(y.length));
-        const own = layer.selfAttention;
+        const own = layer.self_attention;
         const entry = {
           keys: this.rows(keep("self.key", linear(own.key, y))),
           values: this.rows(keep("self.value", linear(own.value, y))),
@@ -165,13 +122,13 @@ export class Transformer {
         return this.attend(own, y, source.map(() => entry), options);
       });
       yield;
-      const network = (y) => this.feedForward(layer.feedForward, y, off, keep);
-      x = this.residual(x, layer.feedForwardNorm, off, keep, "feed_forward", network);
+      const network = (y) => this.feedForward(layer.feed_forward, y, off, keep);
+      x = this.residual(x, layer.feed_forward_residual.norm, off, keep, "feed_forward", network);
       yield;
     }
-    if (this.encoderNorm && !off.norms) x = layerNorm(this.encoderNorm, x);
+    if (this.encoderNorm && !off.norms) x = layerNorm(this.encoderNorm, x, this.config.norm_eps);
     keepAt("")("memory", x);
-    const layers = this.decoder.map(({ crossAttention: { key, value } }) => ({
+    const layers = this.decoder.map(({ cross_attention: { key, value } }) => ({
       keys: this.rows(linear(key, x)), values: this.rows(linear(value, x)),
     }));
     return { source, layers, visible, trace };
@@ -193,21 +150,21 @@ export class Transformer {
     let x = this.embed(this.targetEmbedding, tokens, positions, off.decoderPositions, keepAt("decoder."));
     this.decoder.forEach((layer, number) => {
       const keep = keepAt(`decoder.${number}.`);
-      x = this.residual(x, layer.selfNorm, off, keep, "self", (y) => {
+      x = this.residual(x, layer.self_residual.norm, off, keep, "self", (y) => {
         if (off.decoderSelf) return keep("self.output", new Float32Array(y.length));
-        const own = layer.selfAttention, past = next.map(({ layers }) => layers[number]);
+        const own = layer.self_attention, past = next.map(({ layers }) => layers[number]);
         this.rows(keep("self.key", linear(own.key, y))).forEach((key, row) => past[row].keys.push(key));
         this.rows(keep("self.value", linear(own.value, y))).forEach((value, row) => past[row].values.push(value));
         return this.attend(own, y, past, { kind: "decoder", name: "self", number, off, keep });
       });
-      x = this.residual(x, layer.crossNorm, off, keep, "cross", (y) => {
+      x = this.residual(x, layer.cross_residual.norm, off, keep, "cross", (y) => {
         if (off.cross) return keep("cross.output", new Float32Array(y.length));
         const read = tokens.map(() => memory.layers[number]), { visible } = memory;
         const options = { kind: "cross", name: "cross", number, off, visible, keep };
-        return this.attend(layer.crossAttention, y, read, options);
+        return this.attend(layer.cross_attention, y, read, options);
       });
-      const network = (y) => this.feedForward(layer.feedForward, y, off, keep);
-      x = this.residual(x, layer.feedForwardNorm, off, keep, "feed_forward", network);
+      const network = (y) => this.feedForward(layer.feed_forward, y, off, keep);
+      x = this.residual(x, layer.feed_forward_residual.norm, off, keep, "feed_forward", network);
     });
     x = this.last(x, off);
     keepAt("decoder.")("last", x);
@@ -217,8 +174,19 @@ export class Transformer {
 
   // The norm at the decoder's end.
   last(x, off = {}) {
-    return this.decoderNorm && !off.norms ? layerNorm(this.decoderNorm, x) : x;
+    return this.decoderNorm && !off.norms ? layerNorm(this.decoderNorm, x, this.config.norm_eps) : x;
   }
+}
+
+// Tensors by name → modules in modules, as in the package; a matrix also knows how many inputs and outputs it has.
+function modules(tensors) {
+  const root = {};
+  for (const [path, { data, shape: [outputs, inputs] }] of Object.entries(tensors)) {
+    const names = path.split("."), name = names.pop();
+    const module = names.reduce((parent, child) => (parent[child] ??= {}), root);
+    Object.assign(module, { [name]: data }, name === "weight" && { inputs, outputs });
+  }
+  return root;
 }
 
 // keeper(trace)("decoder.0.")("self.query", x) keeps x by its whole name, and returns it.
@@ -227,28 +195,4 @@ function keeper(trace) {
     if (trace) trace[prefix + name] = x;
     return x;
   };
-}
-
-const KNOWN = {
-  norm: ["pre", "post"], feed_forward: ["linear", "conv"], activation: ["relu", "gelu"],
-  positions: ["sinusoidal", "learned"], tie_embeddings: [true, false, "output"],
-};
-const OTHERS = [
-  "d_model", "n_heads", "d_ff", "dropout", "inner_dropout", "norm_eps", "bias", "attention_bias", "source_vocab",
-  "target_vocab", "n_layers", "n_decoder_layers", "final_norm", "max_len", "scale_embeddings", "embedding_std",
-  "output_bias",
-];
-
-// A configuration that the engine does not know is refused in a sentence, not guessed at.
-function refuseOther(config) {
-  for (const [name, value] of Object.entries(config)) {
-    if (KNOWN[name] ? !KNOWN[name].includes(value) : !OTHERS.includes(name)) {
-      throw new Error(`The engine does not know ${name} = ${JSON.stringify(value)}: it cannot run this model.`);
-    }
-  }
-  for (const name of ["d_model", "n_heads", "n_layers", "norm", "positions", "activation"]) {
-    if (config[name] === undefined) throw new Error(`The configuration does not say ${name}.`);
-  }
-  const { d_model, n_heads } = config;
-  if (d_model % n_heads) throw new Error(`${n_heads} heads cannot share a width of ${d_model}.`);
 }

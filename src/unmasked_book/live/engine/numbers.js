@@ -1,45 +1,26 @@
 // What a Transformer does with rows of numbers: matrices, norms, activations, positions.
 // A matrix with n rows of width d is one Float32Array of n · d numbers.
 
-// x Wᵀ + b for each row of x. Two rows by four outputs at a time: what is read is used eight times.
+// x Wᵀ + b for each row of x. Four outputs at a time: what is read of x is used four times.
 export function linear({ weight, bias, inputs, outputs }, x) {
-  const rows = x.length / inputs;
-  const out = new Float32Array(rows * outputs);
-  for (let row = 0; row < rows; row += 2) {
-    const a = row * inputs;
-    const b = row + 1 < rows ? a + inputs : a;
-    for (let o = 0; o < outputs; o += 4) {
-      const w0 = o * inputs;
-      const w1 = o + 1 < outputs ? w0 + inputs : w0;
-      const w2 = o + 2 < outputs ? w0 + 2 * inputs : w0;
-      const w3 = o + 3 < outputs ? w0 + 3 * inputs : w0;
-      let a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
-      for (let i = 0; a === b && i < inputs; i += 1) { // the last row, alone
-        const p = x[a + i];
-        a0 += p * weight[w0 + i]; a1 += p * weight[w1 + i]; a2 += p * weight[w2 + i]; a3 += p * weight[w3 + i];
+  const out = new Float32Array((x.length / inputs) * outputs), last = outputs - 1;
+  for (let o = 0; o < outputs; o += 4) {
+    const o1 = Math.min(o + 1, last), o2 = Math.min(o + 2, last), o3 = Math.min(o + 3, last);
+    const w0 = o * inputs, w1 = o1 * inputs, w2 = o2 * inputs, w3 = o3 * inputs;
+    for (let from = 0, to = 0; from < x.length; from += inputs, to += outputs) {
+      let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+      for (let i = 0; i < inputs; i += 1) {
+        const p = x[from + i];
+        s0 += p * weight[w0 + i]; s1 += p * weight[w1 + i]; s2 += p * weight[w2 + i]; s3 += p * weight[w3 + i];
       }
-      for (let i = 0; a !== b && i < inputs; i += 1) {
-        const p = x[a + i], q = x[b + i];
-        const v0 = weight[w0 + i], v1 = weight[w1 + i], v2 = weight[w2 + i], v3 = weight[w3 + i];
-        a0 += p * v0; a1 += p * v1; a2 += p * v2; a3 += p * v3;
-        b0 += q * v0; b1 += q * v1; b2 += q * v2; b3 += q * v3;
-      }
-      put(out, row * outputs, o, outputs, bias, a0, a1, a2, a3);
-      if (b !== a) put(out, (row + 1) * outputs, o, outputs, bias, b0, b1, b2, b3);
+      out[to + o] = s0; out[to + o1] = s1; out[to + o2] = s2; out[to + o3] = s3;
     }
   }
-  return out;
-}
-
-function put(out, at, o, outputs, bias, s0, s1, s2, s3) {
-  out[at + o] = s0 + (bias ? bias[o] : 0);
-  if (o + 1 < outputs) out[at + o + 1] = s1 + (bias ? bias[o + 1] : 0);
-  if (o + 2 < outputs) out[at + o + 2] = s2 + (bias ? bias[o + 2] : 0);
-  if (o + 3 < outputs) out[at + o + 3] = s3 + (bias ? bias[o + 3] : 0);
+  return bias ? out.map((number, i) => number + bias[i % outputs]) : out;
 }
 
 // Each row with mean 0 and variance 1, then stretched and shifted.
-export function layerNorm({ weight, bias, eps }, x) {
+export function layerNorm({ weight, bias }, x, eps) {
   const width = weight.length;
   const out = new Float32Array(x.length);
   for (let at = 0; at < x.length; at += width) {

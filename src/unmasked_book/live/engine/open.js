@@ -1,6 +1,5 @@
 // A model from the one file that is packed for the page.
 
-import { readSafetensors } from "./safetensors.js";
 import { Subwords, Words } from "./tokenizer.js";
 import { Transformer } from "./model.js";
 
@@ -19,6 +18,30 @@ export function openPacked(buffer) {
     target: words || new Words(target),
     about,
   };
+}
+
+// Safetensors: eight bytes that say how long the header is, the header as JSON, then the numbers.
+// Rows of I8 are multiplied by their scale ("name.scale").
+function readSafetensors(buffer) {
+  const length = Number(new DataView(buffer).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const { __metadata__: metadata, ...entries } = header, tensors = {};
+  for (const [name, { dtype, shape, data_offsets: [begin, end] }] of Object.entries(entries)) {
+    tensors[name] = { shape, data: new TYPES[dtype](buffer.slice(8 + length + begin, 8 + length + end)) };
+  }
+  for (const [name, tensor] of Object.entries(tensors)) {
+    const scale = tensors[`${name}.scale`]?.data;
+    if (scale) tensor.data = scaleRows(tensor.data, scale);
+    delete tensors[`${name}.scale`];
+  }
+  return { tensors, metadata };
+}
+
+const TYPES = { F32: Float32Array, I8: Int8Array, U16: Uint16Array };
+
+function scaleRows(data, scale) {
+  const width = data.length / scale.length;
+  return Float32Array.from(data, (number, i) => number * scale[Math.floor(i / width)]);
 }
 
 // What gzip has compressed.

@@ -3,32 +3,35 @@
 import { softmax } from "../engine/formulas.js";
 import { linear } from "../engine/numbers.js";
 import { likeliest, topTokens } from "../engine/search.js";
-import { button, make, printed } from "./dom.js";
+import { button, choice, make, printed } from "./dom.js";
 import { plainWord } from "./view.js";
 
-const FIRST = 6; // of 128 numbers
+const COLUMNS = 6; // of 128 numbers
 const MOST_ROWS = 40; // of a table: a translation that never ends has more
+const folds = new Map(); // what the reader has opened or closed stays so
 const LINES = "@LINES@"; // place → numbers of its lines of plain.py, and of those that call them
 const TEXTS = "@TEXTS@"; // number → the line
 const SOURCE = "https://github.com/transformer-unmasked/unmasked/blob/main/src/unmasked/plain.py#L";
 
-// Fills the panel, and returns in a few words what stands in it.
+// Fills the panel.
 export function showInside(parent, box, view, act) {
-  const said = ROOMS[box.kind](parent, box, view, act);
+  ROOMS[box.kind](parent, box, view, act);
   const [own, callers] = LINES[box.place];
   const other = view.model.config.norm === "pre" ? "" : " (where the norm comes first, and not last as here)";
   make("p", parent, `Computed by, in plain.py${other}:`, { class: "unmasked-label" });
   listing(parent, own);
-  if (callers.length) {
-    const more = make("details", parent);
-    make("summary", more, `called from (${callers.length})`);
-    listing(more, callers);
-  }
+  if (callers.length) listing(fold(parent, "callers", `called from (${callers.length})`), callers);
   if (box.kind === "attention" && view.weights(box).length) {
     drawParts(parent, box, view);
     drawMap(parent, box, view);
   }
-  return said;
+}
+
+function fold(parent, kind, title, open = false) {
+  const box = make("details", parent, null, { open: folds.get(kind) ?? open });
+  box.addEventListener("toggle", () => folds.set(kind, box.open));
+  make("summary", box, title);
+  return box;
 }
 
 function listing(parent, lines) {
@@ -65,32 +68,28 @@ const ROOMS = {
       if (view.state.order) button(buttons, "Back in order", act.inOrder);
       make("p", parent, "A token that is hidden stays where it is, but nobody may attend to it: the mask.");
     }
-    return `${words[half][row]}, number ${ids[half][row]}`;
   },
 
   embeddings(parent, { half }, view) {
-    const { model, words, ids } = view, row = view.row(half), id = ids[half][row], width = model.config.d_model;
-    const kept = (half === "encoder" ? model.sourceEmbedding : model.targetEmbedding).tokens;
+    const { model } = view, id = view.ids[half][view.row(half)], width = model.config.d_model;
+    const kept = (half === "encoder" ? model.sourceEmbedding : model.targetEmbedding).tokens.weight;
     const raw = kept.subarray(id * width, (id + 1) * width), by = Math.sqrt(width).toFixed(1);
     make("p", parent, `Token ${id} picks row ${id} of a table, ${width} numbers that training has set` +
       (model.config.scale_embeddings ? `, times √${width} ≈ ${by}.` : "."));
-    const scaled = [model.config.scale_embeddings ? `× ${by}` : "as it is", view.all(half, `${half}.rows`)[row]];
+    const scaled = [model.config.scale_embeddings ? `× ${by}` : "as it is", view.vector({ half }, "rows")];
     numbers(parent, [[`row ${id}`, raw], scaled]);
-    return `${words[half][row]}, row ${id}`;
   },
 
   positions(parent, { half }, view) {
-    const row = view.row(half), from = view.all(half, `${half}.rows`)[row], sum = view.all(half, `${half}.input`)[row];
+    const row = view.row(half), from = view.vector({ half }, "rows"), sum = view.vector({ half }, "input");
     const off = view.state.off.has(`${half}Positions`);
     make("p", parent, off ? "Switched off: nothing says where the token stands."
       : `Numbers that say “position ${row}” are added${view.model.config.positions === "sinusoidal" ? ", from slow and fast waves" : ""}.`);
     numbers(parent, [["row", from], ["position", sum.map((number, i) => number - from[i])], ["sum", sum]]);
-    return `position ${row}`;
   },
 
   norm(parent, box, view) {
-    const before = view.all(box.half, view.named(box, box.input, true))[view.row(box.half)];
-    const after = view.all(box.half, view.named(box, box.name))[view.row(box.half)];
+    const before = view.vector(box, box.input, true), after = view.vector(box, box.name);
     if (view.state.off.has("norms")) make("p", parent, "Switched off: the vector passes as it is.");
     else {
       const [m, d] = spread(before), [n, e] = spread(after);
@@ -99,15 +98,11 @@ const ROOMS = {
         `(now ${shown(n)} and ${shown(e)}).`);
     }
     numbers(parent, [["before", before], ["after", after]]);
-    return `from length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
   },
 
   attention(parent, box, view, act) {
     const { half, name } = box, row = view.row(half), weights = view.weights(box)[row];
-    if (!weights) {
-      make("p", parent, "Switched off: nothing is read, and zeros are added.");
-      return "switched off";
-    }
+    if (!weights) return make("p", parent, "Switched off: nothing is read, and zeros are added.");
     headControls(parent, box, view, act);
     const { query, keys } = view.parts(box), words = view.keysOf(box);
     const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
@@ -125,21 +120,17 @@ const ROOMS = {
       "weight"], lines);
     const score = dot(query, keys[most]) / divisor, power = Math.exp(score);
     if (!weights[most] || !Number.isFinite(power)) {
-      make("p", parent, "All tokens are hidden, or the scores are too large to be written down.");
-      return "no weights";
+      return make("p", parent, "All tokens are hidden, or the scores are too large to be written down.");
     }
     make("p", parent, `Multiply the ${query.length} numbers of q, the query of “${view.word(half)}”, by those of k, the key ` +
       `of “${words[most]}”, and add up: ${shown(score * divisor)}. ${divisor > 1 ? `Divided by √${query.length}: ` : "As score: "}` +
       `${shown(score)}. The softmax makes weights of the scores: e^${shown(score)} = ${shown(power)}, of ` +
       `${shown(power / weights[most])} for all tokens together, is ${percent(weights[most])}. Then the values v, times their ` +
       `weights, are added up.${half === "decoder" && name === "self" ? " Later words do not exist yet; in training a mask hides them." : ""}`);
-    const reads = `${half === "decoder" ? view.written : view.word(half)} reads ${words[most]} ${percent(weights[most])}`;
-    return `${reads}, head ${view.head + 1}`;
   },
 
   add(parent, box, view) {
-    const row = view.row(box.half), one = (name, input) => view.all(box.half, view.named(box, name, input))[row];
-    const before = one(box.input, true), added = one(box.added), after = one(box.name);
+    const before = view.vector(box, box.input, true), added = view.vector(box, box.added), after = view.vector(box, box.name);
     const off = view.state.off.has("residuals");
     const angle = (180 / Math.PI) * Math.acos(Math.min(1, dot(before, after) / (length(before) * length(after) || 1)));
     make("p", parent, off ? "Switched off: what was there is lost, and only the result goes on."
@@ -147,22 +138,18 @@ const ROOMS = {
     numbers(parent, [["before", before], ["added", added], ["after", after]]);
     make("p", parent, `Length ${shown(length(before), 1)} → ${shown(length(after), 1)}, turned by ${Math.round(angle)}°.`);
     if (box.half === "decoder") {
-      const ready = view.model.config.norm === "pre" ? after : one(box.name.replace(".sum", "_norm"));
+      const ready = view.model.config.norm === "pre" ? after : view.vector(box, box.name.replace(".sum", "_norm"));
       const now = linear(view.model.generator, view.model.last(ready, { norms: view.state.off.has("norms") }));
       now[0] = -Infinity;
       const chances = softmax(now), top = topTokens(chances, 3);
       const written = top.map((token) => `${plainWord(view.translator.target.words[token])} ${percent(chances[token])}`);
       make("p", parent, `If the decoder ended here, it would write: ${written.join(", ")}.`);
     }
-    return `length ${shown(length(before), 1)} to ${shown(length(after), 1)}`;
   },
 
   "feed-forward"(parent, box, view) {
-    const units = view.all(box.half, view.named(box, "feed_forward.expand"))[view.row(box.half)];
-    if (!units) {
-      make("p", parent, "Switched off: zeros are added.");
-      return "switched off";
-    }
+    const units = view.vector(box, "feed_forward.expand");
+    if (!units) return make("p", parent, "Switched off: zeros are added.");
     const on = units.filter((unit) => unit > 0).length;
     make("p", parent, `Each token alone: ${view.model.config.d_model} numbers become ${units.length} units, ` +
       `negative ones are cut to zero${view.model.config.activation === "relu" ? "" : ", or nearly"}, and a second matrix makes ${view.model.config.d_model} of them again. ` +
@@ -170,22 +157,16 @@ const ROOMS = {
     const top = topTokens(units, 8), most = units[top[0]] || 1;
     table(parent, ["unit", "value"], top.map((unit) =>
       ({ cells: [unit, shown(units[unit])], bar: [1, units[unit] / most] })));
-    return `${on} of ${units.length} units on`;
   },
 
   memory(parent, box, view) {
     make("p", parent, `${view.words.encoder.length} vectors of ${view.model.config.d_model} numbers, made once. ` +
       "Every layer of the decoder reads them, in every step.");
-    const rows = view.all("encoder", "memory");
-    const lines = rows.map((row, place) => ({ cells: [view.words.encoder[place], ...head(row, FIRST)],
-      chosen: place === view.row("encoder") }));
-    table(parent, ["token", ...Array.from({ length: FIRST }, (_, i) => i)], lines);
-    return `${rows.length} vectors`;
+    numbers(parent, view.all("encoder", "memory").map((row, place) => [view.words.encoder[place], row]));
   },
 
   logits(parent, box, view, act) {
     const row = view.row("decoder"), step = view.steps[row], words = view.translator.target.words;
-    if (!step) return "nothing is written";
     const chances = chancesOf(step), before = view.translator.target.decode(view.tokens.slice(0, row));
     make("p", parent, `${before ? `After “${before}”` : "At the beginning"} each of the ` +
       `${words.length.toLocaleString("en")} tokens has a score, and the softmax makes chances of them. ` +
@@ -197,45 +178,35 @@ const ROOMS = {
       end: (cell) => button(cell, "choose", () => act.insteadOf(row, token),
         { "aria-label": `write ${plainWord(words[token])}`, "aria-pressed": String(token === view.tokens[row]) }),
     })));
-    return `${plainWord(words[top[0]])} ${percent(chances[top[0]])}`;
   },
 };
 
 // All that the weights of a query and what comes out are made of.
 function drawParts(parent, box, view) {
   const { query, keys, values } = view.parts(box), words = view.keysOf(box), weights = view.weights(box)[view.row(box.half)];
-  const more = make("details", parent), label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
-  make("summary", more, `All ${query.length} numbers of q, k and v`);
-  const fill = () => {
-    const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
-    const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
-    numbers(more, rows, query.length, 3);
-  };
-  more.addEventListener("toggle", fill, { once: true });
+  const label = (kind) => (one, place) => [`${kind} ${words[place]}`, one];
+  const mixed = values[0].map((_, i) => values.reduce((sum, value, place) => sum + weights[place] * value[i], 0));
+  const rows = [["q", query], ...keys.map(label("k")), ...values.map(label("v")), ["Σ weight · v", mixed]];
+  numbers(fold(parent, "parts", `All ${query.length} numbers of q, k and v`), rows, query.length, 3);
 }
 
 // Which head is shown, and whether it counts; and the division.
 function headControls(parent, { half, name }, view, act) {
-  const line = make("div", parent, null, { class: "unmasked-row" });
-  const kind = half === "encoder" ? "encoder" : name === "cross" ? "cross" : "decoder";
-  const heads = make("span", line, "head ", { role: "group", "aria-label": "head" });
-  const path = (head) => `${kind} ${view.layer(half)} ${head}`;
-  for (let head = 0; head < view.model.config.n_heads; head += 1) {
-    const silent = view.state.heads.has(path(head));
-    button(heads, head + 1, () => act.show({ head: head + 1 }), {
-      "aria-current": head === view.head ? "true" : null, "aria-label": `head ${head + 1}`,
-      class: silent ? "unmasked-hidden" : null,
-    });
-  }
-  toggle(line, "head on", !view.state.heads.has(path(view.head)), (on) => act.silence(on, path(view.head)));
-  toggle(line, `divide by √${view.model.config.d_model / view.model.config.n_heads}`, !view.state.off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
-  if (view.state.heads.size) make("span", line, `${view.state.heads.size} ${view.state.heads.size > 1 ? "heads" : "head"} off`);
+  const line = make("div", parent, null, { class: "unmasked-row" }), { config } = view.model, { heads, off } = view.state;
+  const numbers = Array.from({ length: config.n_heads }, (_, i) => [i + 1]);
+  choice(line, "head", numbers, view.head + 1, (head) => act.show({ head }));
+  const path = `${name === "cross" ? "cross" : half} ${view.layer(half)} ${view.head}`;
+  toggle(line, "head on", !heads.has(path), (on) => act.silence(on, path));
+  const divide = `divide by √${config.d_model / config.n_heads}`;
+  toggle(line, divide, !off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
+  if (heads.size) make("span", line, `heads off: ${heads.size}`);
 }
 
 function toggle(parent, label, on, onchange) {
   const box = make("label", parent);
-  const change = () => onchange(one.checked);
-  const one = make("input", box, null, { type: "checkbox", role: "switch", checked: on, onchange: change });
+  const one = make("input", box, null, {
+    type: "checkbox", role: "switch", checked: on, onchange: () => onchange(one.checked),
+  });
   box.append(` ${label}`);
   return one;
 }
@@ -244,9 +215,8 @@ function toggle(parent, label, on, onchange) {
 function drawMap(parent, box, view) {
   const rows = view.weights(box).slice(0, MOST_ROWS), keys = view.keysOf(box).slice(0, MOST_ROWS);
   const name = (query) => view.words[box.half][query] + (box.half === "decoder" ? ` → ${plainWord(view.chosen[query])}` : "");
-  const fold = make("details", parent, null, { open: true });
-  make("summary", fold, `The map of this head: a row for each ${box.half === "decoder" ? "step, read → written" : "query"}`);
-  const body = grid(fold, "attention map", "unmasked-map", ["", ...keys]);
+  const title = `The map of this head: a row for each ${box.half === "decoder" ? "step, read → written" : "query"}`;
+  const place = fold(parent, "map", title, true), body = grid(place, "attention map", "unmasked-table unmasked-map", ["", ...keys]);
   rows.forEach((row, query) => {
     const line = make("tr", body, null, { "aria-current": query === view.row(box.half) ? "true" : null });
     make("th", line, name(query), { scope: "row" });
@@ -255,7 +225,7 @@ function drawMap(parent, box, view) {
       make("td", line, weight >= 0.095 ? String(Math.round(100 * weight)) : "", { style });
     });
   });
-  make("p", fold, "In percent, from 10 on. Attention is not an explanation: it shows what was read, not what it was used for.");
+  make("p", place, "In percent, from 10 on. Attention is not an explanation: it shows what was read, not what it was used for.");
 }
 
 // A table: { cells, chosen, bar: [column, part of the whole], end: what fills one more cell }.
@@ -287,15 +257,12 @@ function grid(parent, label, kind, titles) {
 }
 
 // Vectors as [name, numbers], a row each with their first numbers.
-function numbers(parent, vectors, count = FIRST, digits = 2) {
-  const lines = vectors.map(([name, row]) => ({
-    cells: [name, ...head(row, count, digits), ...(count < row.length ? ["…"] : [])],
-  }));
+function numbers(parent, vectors, count = COLUMNS, digits = 2) {
+  const lines = vectors.map(([name, row]) => {
+    const cells = Array.from(row.slice(0, count), (number) => shown(number, digits));
+    return { cells: [name, ...cells, ...(count < row.length ? ["…"] : [])] };
+  });
   table(parent, ["", ...Array.from({ length: count }, (_, i) => i)], lines);
-}
-
-function head(row, count, digits = 2) {
-  return Array.from(row.slice(0, count), (number) => shown(number, digits));
 }
 
 // A number as it fits into a table.
