@@ -18,7 +18,7 @@ SENTENCE = "Auf der Bank sitzt eine Frau."
 
 @pytest.fixture(scope="module")
 def figure() -> Explorable:
-    return explore_beam(load("de-en"), SENTENCE, penalties=(0.0, 0.6))
+    return explore_beam(load("de-en"), SENTENCE)
 
 
 @pytest.fixture

@@ -74,28 +74,6 @@ def test_its_numbers_are_the_packages(positions: Locator, width: int):
             assert torch.allclose(torch.tensor(hands, dtype=torch.float64), row, atol=1e-6)
 
 
-def test_a_hand_can_be_dragged(positions: Locator):
-    """The second hand turns by 0.1 at each step: a quarter turn is 15.7 positions."""
-    move(positions, 0, 3)
-    mouse = positions.page.mouse
-    box = positions.locator("figure svg").nth(1).bounding_box()
-    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    radius = box["width"] / 2.6
-
-    def drag(*places: tuple[float, float]) -> None:
-        for x, y in places:
-            mouse.move(middle[0] + radius * x, middle[1] + radius * y)
-
-    drag((0, -1))
-    mouse.down()
-    drag((0.7, -0.7), (1, 0))
-    mouse.up()
-    drag((0, 1))  # let go: nothing moves any more
-    assert positions.get_by_label("Position p").input_value() == "16"
-    expect(positions.locator("th", has_text="PE(").first).to_have_text("PE(16)")
-    agree(positions, 8, 16, 3)
-
-
 def test_the_keyboard_alone_is_enough_also_on_a_phone(positions: Locator):
     positions.get_by_label("Position p").focus()
     for key in ("ArrowRight", "Tab", "ArrowRight", "ArrowRight", "Tab", "ArrowRight"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -18,22 +19,17 @@ DEFINED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (
 
 
 @cache
-def bundle(*entries: str) -> str:
-    """The modules such as "widgets/masks.js", and all that they import, each once and in order."""
+def bundle(entry: str) -> str:
+    """A module such as "widgets/masks.js", after all that it imports, each once."""
     modules: dict[Path, str] = {}
-    for entry in entries:
-        collect((HERE / entry).resolve(), modules)
-    owners: dict[str, Path] = {}
-    for path, text in modules.items():
-        for name in DEFINED.findall(text):
-            if name in owners:
-                raise ValueError(f"{name} is defined in {owners[name].name} and in {path.name}")
-            owners[name] = path
-    parts = [
-        f"// {path.relative_to(HERE).as_posix()}\n{plain(text)}" for path, text in modules.items()
-    ]
+    collect((HERE / entry).resolve(), modules)
+    names = Counter(name for text in modules.values() for name in DEFINED.findall(text))
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ValueError(f"two modules of {entry} define {', '.join(twice)}")
     sheets = [path.with_suffix(".css") for path in modules]
     css = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets if sheet.exists())
+    parts = [f"// {path.name}\n{plain(text)}" for path, text in modules.items()]
     script = '(function () {\n"use strict";\n' + "\n".join(parts) + "})();\n"
     return script.replace('"@CSS@"', json.dumps(css))
 

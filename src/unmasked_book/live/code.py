@@ -40,17 +40,16 @@ def all_of(functions: dict[str, list[Line]], wanted: list[str]) -> list[Line]:
 
 def lines_of_functions(source: str) -> dict[str, list[Line]]:
     """The lines of each function's statements, without its head, its docstring and blank lines."""
-    texts = source.splitlines()
-    found = {}
+    texts, found = source.splitlines(), {}
     tree = ast.parse(source)
     classes = [(f"{node.name}.", node.body) for node in tree.body if isinstance(node, ast.ClassDef)]
     for prefix, body in [("", tree.body), *classes]:
         for node in body:
             if isinstance(node, ast.FunctionDef) and node.name != "__init__":
-                inside = node.body[ast.get_docstring(node) is not None :]
-                numbers = range(inside[0].lineno, (node.end_lineno or 0) + 1)
-                lines = [(number, texts[number - 1].strip()) for number in numbers]
-                found[prefix + node.name] = [(number, text) for number, text in lines if text]
+                first = node.body[ast.get_docstring(node) is not None].lineno
+                lines = enumerate(texts[first - 1 : node.end_lineno], first)
+                stripped = [(number, text.strip()) for number, text in lines]
+                found[prefix + node.name] = [line for line in stripped if line[1]]
     return found
 
 

@@ -10,6 +10,7 @@ import copy
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from matplotlib import rc_context
 from matplotlib.patches import Circle
 
 from unmasked.attention import masked_softmax
-from unmasked.errors import check_number, check_type, check_whole, invalid
+from unmasked.errors import check_type, check_whole, invalid
 from unmasked.masks import causal_mask
 from unmasked.plots import sentence_maps
 from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
@@ -28,11 +29,14 @@ from unmasked_book.live.bundle import bundle
 from unmasked_book.search_tree import grown, log_probabilities, plot_tree, trace_beam
 
 
+@dataclass
 class Explorable:
     """A figure, and the custom element that replaces it where scripts run."""
 
-    def __init__(self, name: str, picture: Picture, words: str, data: dict[str, Any]) -> None:
-        self.name, self.picture, self.words, self.data = name, picture, words, data
+    name: str
+    picture: Picture
+    words: str
+    data: dict[str, Any]
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -58,33 +62,24 @@ class Explorable:
 # --- Beam search (chapter 9) ------------------------------------------------------------------
 
 Beginning = tuple[int, ...]
+WIDEST, PENALTIES = 5, (0.0, 0.6, 1.0, 1.4)
+START = {"width": 4, "penalty": 0.0}
 
 
-def explore_beam(
-    translator: Translator,
-    sentence: str,
-    *,
-    widest: int = 5,
-    penalties: Sequence[float] = (0.0, 0.6, 1.0, 1.4),
-) -> Explorable:
-    """The tree of a beam search, to walk through with beams from 1 to `widest`.
+def explore_beam(translator: Translator, sentence: str) -> Explorable:
+    """The tree of a beam search, to walk through with beams from 1 to 5.
 
     What the model gives after each beginning that any of these searches needs goes with it: the
     page searches by itself.
     """
     check_type("translator", translator, Translator)
-    check_whole("widest", widest, 1)
     if not sentence.strip():
         raise invalid("sentence", "a sentence", repr(sentence), "give one to translate")
-    if not penalties:
-        raise invalid("penalties", "at least one number", "none", "offer 0.0, say")
-    for alpha in penalties:
-        check_number("penalties", alpha, 0.0, 2.0, "with more, searches hardly end")
     # In float64 the third digit is the same on every machine.
     model = copy.deepcopy(translator.model).cpu().double()
     source = translator.tokens([sentence])
     limit = int(limits_of(model, source, None))
-    count = min(2 * widest, model.config.target_vocab - 1)  # none is padding
+    count = min(2 * WIDEST, model.config.target_vocab - 1)  # none is padding
     known: dict[Beginning, list[tuple[int, float]]] = {}
 
     def after(beginning: Sequence[int]) -> list[tuple[int, float]]:
@@ -95,28 +90,26 @@ def explore_beam(
             known[tuple(beginning)] = list(zip(best.indices.tolist(), values, strict=True))
         return known[tuple(beginning)]
 
-    choices = sorted({round(float(alpha), 2) for alpha in penalties})
-    widths = range(1, widest + 1)
-    winners = [grown(after, width, limit, alpha)[1] for alpha in choices for width in widths]
+    widths = range(1, WIDEST + 1)
+    winners = [grown(after, width, limit, alpha)[1] for alpha in PENALTIES for width in widths]
     pieces = translator.target.words
     used = sorted({token for found in known.values() for token, _ in found})
-    start = min(4, widest)
     data = {
         "sentence": sentence,
         "tokens": [pieces[token] for token in used],
         "limit": limit,
         "widths": [*widths],
-        "penalties": choices,
-        "start": {"width": start, "penalty": choices[0]},
+        "penalties": [*PENALTIES],
+        "start": START,
         "tree": branches(known, {token: number for number, token in enumerate(used)}),
     }
     found = dict.fromkeys(f"“{translator.target.decode(winner.path())}”" for winner in winners)
     words = (
         f"A beam search for “{sentence}”, to walk through step by step, with a width of 1 to "
-        f"{widest} and a length penalty of {', '.join(f'{alpha:g}' for alpha in choices)}. "
+        f"{WIDEST} and a length penalty of {', '.join(f'{alpha:g}' for alpha in PENALTIES)}. "
         f"The sentences that win: {', '.join(found)}."
     )
-    root, best = trace_beam(model, source, start, length_penalty=choices[0])
+    root, best = trace_beam(model, source, START["width"], length_penalty=START["penalty"])
     plain = [piece.removeprefix("▁") for piece in pieces]
     return Explorable("beam", plot_tree(root, best, plain), words, data)
 
@@ -177,38 +170,27 @@ def explore_masks(source: Sequence[str], target: Sequence[str]) -> Explorable:
 
 # --- Positions (chapter 2) --------------------------------------------------------------------
 
-LAST_POSITION, LAST_OFFSET = 100, 50  # where the sliders end
+LAST = {"position": 100, "offset": 50}  # where the sliders end
+WIDTHS = (8, 16)
 
 
-def explore_positions(
-    position: int = 12, offset: int = 3, *, widths: Sequence[int] = (8, 16)
-) -> Explorable:
+def explore_positions(position: int = 12, offset: int = 3) -> Explorable:
     """Sinusoids as the hands of clocks: at a position, and `offset` steps further on.
 
     Each pair of columns is one hand. The widths can be chosen from; the first is shown first.
     """
-    for name, value, last in (
-        ("position", position, LAST_POSITION),
-        ("offset", offset, LAST_OFFSET),
-    ):
+    start = {"position": position, "offset": offset}
+    for name, value in start.items():
         check_whole(name, value, 0)
-        if value > last:
-            raise invalid(name, f"at most {last}", value, "its slider ends there")
-    if not widths or any(width not in range(2, 33, 2) for width in widths):
-        fix = "each hand needs a sine and a cosine, and 16 hands fill the page"
-        raise invalid("widths", "even numbers from 2 to 32", list(widths), fix)
+        if value > LAST[name]:
+            raise invalid(name, f"at most {LAST[name]}", value, "its slider ends there")
     words = (
         f"Explore positions: clocks whose hands are the pairs of columns, of width "
-        f"{' or '.join(map(str, widths))}. Move a position from 0 to {LAST_POSITION} and an "
-        f"offset from 0 to {LAST_OFFSET}; read how far each hand turns, and the dot product."
+        f"{' or '.join(map(str, WIDTHS))}. Move a position from 0 to {LAST['position']} and an "
+        f"offset from 0 to {LAST['offset']}; read how far each hand turns, and the dot product."
     )
-    data = {
-        "widths": list(widths),
-        "position": position,
-        "offset": offset,
-        "last": {"position": LAST_POSITION, "offset": LAST_OFFSET},
-    }
-    return Explorable("positions", clocks(widths[0], position, offset), words, data)
+    data = {"widths": [*WIDTHS], **start, "last": LAST}
+    return Explorable("positions", clocks(WIDTHS[0], position, offset), words, data)
 
 
 def clocks(width: int, position: int, offset: int) -> Picture:

@@ -30,5 +30,4 @@ test_what_does_not_fit_is_refused = refusals(
     (lambda: explore_masks(SOURCE, "ich"), "target"),
     (lambda: explore_positions(position=101), "position"),
     (lambda: explore_positions(offset=51), "offset"),
-    (lambda: explore_positions(widths=(8, 7)), "widths"),
 )

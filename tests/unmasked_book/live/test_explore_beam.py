@@ -11,7 +11,6 @@ from unmasked_book.live import explore_beam
 from unmasked_book.search_tree import grown
 
 WORDS = Words(["<pad>", "<bos>", "<eos>", *"abcdefghi"])
-ALPHAS = (0.0, 0.6, 1.0)
 
 
 def translator():
@@ -33,21 +32,15 @@ def replayed(data, width, alpha):
 
 @pytest.mark.parametrize("sentence", ["b", "a b c d e f g"])
 def test_every_search_that_is_offered_has_what_it_needs_and_finds_what_the_package_finds(sentence):
-    data = explore_beam(translator(), sentence, widest=4, penalties=ALPHAS).data
+    data = explore_beam(translator(), sentence).data
     source = translator().tokens([sentence])
-    for width in data["widths"]:
+    for width in data["widths"][::2]:
         for alpha in data["penalties"]:
             row = beam(copier(), source, width, length_penalty=alpha).tokens[0, 0]
             assert replayed(data, width, alpha) == row[row != 0].tolist()
 
 
-def explored(sentence="d c", **options):
-    return lambda: explore_beam(translator(), sentence, **options)
-
-
 test_wrong_arguments_are_refused = refusals(
     (lambda: explore_beam(copier(), "d c"), "translator: .* got Transformer"),
-    (explored(" "), "sentence: .* got ' '"),
-    (explored(widest=0), "widest: .* got 0"),
-    (explored(penalties=(0.0, 3.0)), "penalties: .* from 0 to 2, got 3.0"),
+    (lambda: explore_beam(translator(), " "), "sentence: .* got ' '"),
 )

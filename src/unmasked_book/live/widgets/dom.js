@@ -1,16 +1,15 @@
-// What every live part of the book shares: making elements, saying changes, replacing a figure.
+// What every live part of the book shares: making elements, keys, saying changes, replacing a figure.
 
 // make("button", parent, "text", { class: "x", onclick: f }): functions become listeners.
-export function make(tag, parent, text, attributes) {
+export function make(tag, parent, text, attributes = {}) {
   const svg = tag === "svg" || parent instanceof SVGElement;
   const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   node.textContent = text ?? "";
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (value === null || value === undefined) continue;
+  for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
-    else if (value !== false) node.setAttribute(name, value === true ? "" : value);
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value === true ? "" : value);
   }
-  if (parent) parent.appendChild(node);
+  parent?.appendChild(node);
   return node;
 }
 
@@ -18,34 +17,48 @@ export function button(parent, label, onclick, attributes) {
   return make("button", parent, label, { type: "button", onclick, ...attributes });
 }
 
-// A slider that shows its value: onchange gets the number. `said` makes the words beside it.
-export function slider(parent, label, { min, max, step, value }, onchange, said = String) {
+// A slider that shows its value: onchange gets the number.
+export function slider(parent, label, { min, max, step, value }, onchange) {
   const box = make("label", parent, label + " ", { class: "unmasked-slider" });
-  const input = make("input", box, undefined, { type: "range", min, max, step, value });
-  const shown = make("output", box, said(Number(value)), { "aria-hidden": "true" }); // the slider says it
-  const tell = () => {
-    shown.textContent = said(Number(input.value));
-    input.setAttribute("aria-valuetext", shown.textContent);
-  };
-  input.addEventListener("input", () => {
-    tell();
+  const oninput = () => {
+    shown.textContent = input.value;
     onchange(Number(input.value));
-  });
-  tell();
+  };
+  const input = make("input", box, null, { type: "range", min, max, step, value, oninput });
+  const shown = make("output", box, value, { "aria-hidden": "true" }); // the slider says it
   return input;
 }
 
 // One of several, as a row of radio buttons. `options`: [value, label], or [value] if it is its own label.
 export function choice(parent, legend, options, chosen, onchange) {
-  const box = make("fieldset", parent, undefined, { class: "unmasked-choice" });
+  const box = make("fieldset", parent, null, { class: "unmasked-choice" });
   make("legend", box, legend);
   const name = "unmasked-" + Math.random().toString(36).slice(2);
   for (const [value, label = value] of options) {
     const line = make("label", box), checked = value === chosen;
-    make("input", line, undefined, { type: "radio", name, value, checked, onchange: () => onchange(value) });
+    make("input", line, null, { type: "radio", name, value, checked, onchange: () => onchange(value) });
     line.append(` ${label}`);
   }
   return box;
+}
+
+const STEPS = {
+  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
+  Home: [0, -Infinity], End: [0, Infinity],
+};
+
+// Arrow keys lead through lines of elements, of which one is a tab stop: `linesNow()` gives them.
+export function arrowKeys(parent, linesNow) {
+  parent.addEventListener("keydown", (event) => {
+    const step = STEPS[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const lines = linesNow(), i = lines.findIndex((line) => line.includes(event.target));
+    const line = lines[i + step[0]] ?? lines[i], j = lines[i].indexOf(event.target) + step[1];
+    const next = line[Math.min(Math.max(j, 0), line.length - 1)];
+    for (const one of lines.flat()) one.tabIndex = one === next ? 0 : -1;
+    next.focus();
+  });
 }
 
 // A number with a true minus, unless it is rounded to zero.
@@ -54,30 +67,15 @@ export function printed(value, digits = 2) {
   return text.replace("-", Number(text) === 0 ? "" : "−");
 }
 
-// A region that a screen reader reads when it changes: politely, once things have come to rest.
+// A region that a screen reader reads when it is written: politely, once things have come to rest.
 // After a button, unlike a slider, there is nothing to wait for: pause 0.
 export function announcer(parent, pause = 700) {
   const region = make("p", parent, "", { class: "unmasked-said", "aria-live": "polite", role: "status" });
   let timer = 0;
   return (words) => {
     clearTimeout(timer);
-    const tell = () => {
-      if (region.textContent !== words) region.textContent = words;
-    };
-    timer = setTimeout(tell, region.textContent ? pause : 0); // the first at once: nothing moves later
-  };
-}
-
-// Draws at most once a frame, however often it is asked.
-export function onceAFrame(draw) {
-  let asked = false;
-  return () => {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
-      draw();
-    });
+    const wait = region.textContent ? pause : 0; // the first at once: nothing moves later
+    timer = setTimeout(() => (region.textContent = words), wait);
   };
 }
 
@@ -91,16 +89,11 @@ export function dress(css) {
 // The figure that stands before an element and says the same without a script: it makes way on
 // the screen, and stays for print.
 function replaceFigure(element) {
-  for (let box = element.parentElement, up = 0; box && up < 6; box = box.parentElement, up += 1) {
-    const figure = box.querySelector("img");
-    if (figure && figure.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING) {
-      figure.classList.add("unmasked-replaced");
-      element.classList.add("unmasked-replacing");
-      addEventListener("beforeprint", () => (figure.loading = "eager"));
-      return;
-    }
-    if (box.matches(".cell, .jp-Cell, article, body")) return;
-  }
+  const figure = element.closest(".cell, .jp-Cell, #output-area")?.querySelector("img");
+  if (!figure) return;
+  figure.classList.add("unmasked-replaced");
+  element.classList.add("unmasked-replacing");
+  addEventListener("beforeprint", () => (figure.loading = "eager"));
 }
 
 // A custom element from a function that fills it: build(element, data). Its data is an attribute.
@@ -113,7 +106,7 @@ export function defineElement(name, build) {
         if (this.dataset.ready) return;
         this.dataset.ready = "yes";
         replaceFigure(this);
-        build(this, JSON.parse(this.getAttribute("data") || "{}"));
+        build(this, JSON.parse(this.getAttribute("data")));
       }
     },
   );

@@ -1,15 +1,11 @@
 // Chapter 1: a mask taken in hand. Each row is a query, each column a key that it may attend to or not;
 // below them stands what softmax makes of the scores of one row.
 import { softmax } from "../engine/formulas.js";
-import { announcer, button, choice, defineElement, dress, make, printed, slider } from "./dom.js";
+import { announcer, arrowKeys, button, choice, defineElement, dress, make, printed, slider } from "./dom.js";
 
 const MAY = "may attend", BY_HAND = "hidden by hand";
 const PADDED = "hidden: padding", FUTURE = "hidden: the future";
 const LOOKS = { [MAY]: "may", [PADDED]: "padded", [FUTURE]: "future", [BY_HAND]: "by-hand" };
-const STEPS = {
-  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-  Home: [0, -Infinity], End: [0, Infinity],
-};
 
 function build(element, data) {
   const state = { real: {} };
@@ -59,8 +55,8 @@ function build(element, data) {
 
   make("p", element, "Shorten the sentence, switch causality off, or click any cell. "
     + "Point at a row for its weights.");
-  const box = make("div", element, undefined, { class: "um-masks" });
-  const controls = make("div", box, undefined, { class: "um-controls" });
+  const box = make("div", element, null, { class: "um-masks" });
+  const controls = make("div", box, null, { class: "um-controls" });
   const grid = { class: "unmasked-table", role: "grid", "aria-label": "Mask" };
   const table = make("table", box, undefined, grid);
   const say = announcer(element);
@@ -78,20 +74,12 @@ function build(element, data) {
     (past) => set({ past, row: Math.max(past, state.row) }));
   const causal = make("input", make("label", controls, "Causal "), null,
     { type: "checkbox", onchange: () => set({ causal: causal.checked }) });
-  const legend = make("ul", controls, undefined, { class: "unmasked-legend" });
+  const legend = make("ul", controls, null, { class: "unmasked-legend" });
   for (const [why, look] of Object.entries(LOOKS)) {
-    make("span", make("li", legend), undefined, { class: `um-cell um-${look}` }).after(why);
+    make("span", make("li", legend), null, { class: `um-cell um-${look}` }).after(why);
   }
 
-  table.addEventListener("keydown", (event) => {
-    const step = STEPS[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const within = (place, first, last) => Math.min(Math.max(place, first), last);
-    const i = cells.findIndex((line) => line.includes(event.target)), j = cells[i].indexOf(event.target);
-    const line = cells[within(i + step[0], state.past, cells.length - 1)];
-    line[within(j + step[1], 0, line.length - 1)].focus();
-  });
+  arrowKeys(table, () => cells.filter((line) => line.length));
 
   // A setting lays the table out anew; a click and a look only paint it.
   function layOut() {
@@ -105,7 +93,7 @@ function build(element, data) {
     for (const key of tokens(keys)) make("th", titles, key, { scope: "col" });
     cells = tokens(queries).map((query, i) => (i < state.past ? [] : row(body, query, i)));
     [scoreCells, weightCells] = ["score", "weight"].map((name) => {
-      const line = make("tr", foot, undefined, { class: `um-${name}` });
+      const line = make("tr", foot, null, { class: `um-${name}` });
       make("th", line, name, { scope: "row" });
       return tokens(keys).map(() => make("td", line));
     });
@@ -113,7 +101,7 @@ function build(element, data) {
   }
 
   function row(body, query, i) {
-    const line = make("tr", body, undefined, { onmouseenter: () => choose(i), onclick: () => choose(i) });
+    const line = make("tr", body, null, { onmouseenter: () => choose(i), onclick: () => choose(i) });
     make("th", line, query, { scope: "row" });
     return tokens(state.attention.keys).map((key, j) => button(make("td", line), null, () => flip(i, j),
       { "aria-label": `${query} attends to ${key}`, onfocus: () => choose(i, j) }));

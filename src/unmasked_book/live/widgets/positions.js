@@ -1,7 +1,7 @@
 // Chapter 2: a position as the hands of clocks. Each pair of columns (sine, cosine) is one hand, which turns
 // by its frequency ω at each step. A second hand stands δ steps further on.
 import { sinusoid } from "../engine/formulas.js";
-import { announcer, choice, defineElement, dress, make, onceAFrame, printed, slider } from "./dom.js";
+import { announcer, choice, defineElement, dress, make, printed, slider } from "./dom.js";
 
 function frequencies(width) {
   return Array.from({ length: width / 2 }, (_, i) => 10000 ** ((-2 * i) / width));
@@ -12,7 +12,9 @@ function dotProduct(offset, width) {
   return frequencies(width).reduce((sum, omega) => sum + Math.cos(omega * offset), 0);
 }
 
-const fixed = (x) => printed(x, 3);
+function fixed(x) {
+  return printed(x, 3);
+}
 
 // The end of a hand: as on a clock, 0 is at the top and angles grow to the right.
 function tip(angle, length = 1) {
@@ -28,71 +30,45 @@ function spiral(from, turn) {
 
 function build(element, data) {
   const state = { width: data.widths[0], position: data.position, offset: data.offset };
-  const draw = onceAFrame(paint);
   let clocks = [];
 
   const set = (changes) => {
     Object.assign(state, changes);
-    draw();
+    paint();
   };
   const ranged = (label, name) => slider(controls, label,
     { min: 0, max: data.last[name], step: 1, value: state[name] }, (value) => set({ [name]: value }));
 
-  make("p", element, "Move the position, or drag a hand: all the hands turn, but the angle between each pair "
+  make("p", element, "Move the position: all the hands turn, but the angle between each pair "
     + "stays the same. Then move the offset.");
-  const controls = make("div", element, undefined, { class: "unmasked-row" });
-  const position = ranged("Position p", "position");
+  const controls = make("div", element, null, { class: "unmasked-row" });
+  ranged("Position p", "position");
   ranged("Offset δ", "offset");
   choice(controls, "Width d", data.widths.map((width) => [width]), state.width, (width) => set({ width }));
-  const faces = make("div", element, undefined, { class: "up-clocks" });
-  const legend = make("ul", element, undefined, { class: "unmasked-legend" });
+  const faces = make("div", element, null, { class: "up-clocks" });
+  const legend = make("ul", element, null, { class: "unmasked-legend" });
   const lines = { here: "position p", there: "position p + δ", turn: "turned by ω · δ" };
   for (const [name, words] of Object.entries(lines)) make("li", legend, words, { class: `up-${name}` });
   const equation = make("p", element);
   const named = { role: "img", "aria-label": "The dot product over the offset" };
-  const plot = make("svg", element, undefined, { class: "up-plot", ...named });
+  const plot = make("svg", element, null, { class: "up-plot", ...named });
   const say = announcer(element);
   const details = make("details", element);
   make("summary", details, "The two rows, number by number");
-  const table = make("table", details, undefined, { class: "unmasked-table" });
+  const table = make("table", details, null, { class: "unmasked-table" });
 
   // --- One pair of columns: two hands, and what the pair adds to the dot product
 
   function clock(omega, i) {
     const box = make("figure", faces);
-    const face = make("svg", box, undefined, { viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" });
-    make("circle", face, undefined, { r: 1, class: "up-face" });
+    const face = make("svg", box, null, { viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" });
+    make("circle", face, null, { r: 1, class: "up-face" });
     const [here, there, turn] = Object.keys(lines).map((name) =>
-      make("polyline", face, undefined, { class: `up-hand up-${name}` }));
-    const knob = make("circle", face, undefined, { r: 0.3, class: "up-knob" });
-    drag(knob, face, omega);
+      make("polyline", face, null, { class: `up-hand up-${name}` }));
     const caption = make("figcaption", box);
     const index = String(i).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
     make("span", caption, `ω${index} = ${Number(omega.toPrecision(3))}`);
-    return { omega, turn, here, there, knob, angle: make("span", caption), cosine: make("span", caption) };
-  }
-
-  // Turning a hand by its ω moves the position by one step.
-  function drag(knob, face, omega) {
-    let last = null, place = 0;
-    const angleTo = ({ clientX, clientY }) => {
-      const { x, y, width, height } = face.getBoundingClientRect();
-      return Math.atan2(clientX - x - width / 2, y + height / 2 - clientY);
-    };
-    knob.addEventListener("pointerdown", (event) => {
-      knob.setPointerCapture(event.pointerId);
-      [last, place] = [angleTo(event), state.position];
-    });
-    knob.addEventListener("pointermove", (event) => {
-      if (last === null) return;
-      const angle = angleTo(event), turned = angle - last;
-      place += Math.atan2(Math.sin(turned), Math.cos(turned)) / omega;
-      place = Math.min(Math.max(place, 0), data.last.position);
-      last = angle;
-      position.value = Math.round(place);
-      position.dispatchEvent(new Event("input"));
-    });
-    for (const end of ["pointerup", "pointercancel"]) knob.addEventListener(end, () => (last = null));
+    return { omega, turn, here, there, angle: make("span", caption), cosine: make("span", caption) };
   }
 
   // --- Everything follows from width, position and offset
@@ -103,12 +79,10 @@ function build(element, data) {
       faces.textContent = "";
       clocks = frequencies(width).map(clock);
     }
-    for (const { omega, turn, here, there, knob, angle, cosine } of clocks) {
-      const [x, y] = tip(omega * p);
-      here.setAttribute("points", `0,0 ${x},${y}`);
+    for (const { omega, turn, here, there, angle, cosine } of clocks) {
+      here.setAttribute("points", `0,0 ${tip(omega * p)}`);
       there.setAttribute("points", `0,0 ${tip(omega * (p + offset))}`);
       turn.setAttribute("points", spiral(omega * p, omega * offset));
-      knob.setAttribute("transform", `translate(${x} ${y})`);
       angle.textContent = `ωδ = ${fixed(omega * offset)}`;
       cosine.textContent = `cos = ${fixed(Math.cos(omega * offset))}`;
     }
@@ -131,7 +105,7 @@ function build(element, data) {
     const x = (delta) => left + ((right - left) * delta) / data.last.offset;
     const y = (value) => bottom - ((bottom - top) * (value - least)) / (width / 2 - least);
     const write = (text, x, y, anchor) => make("text", plot, text, { x, y, "text-anchor": anchor });
-    const line = (x1, y1, x2, y2) => make("line", plot, undefined, { x1, y1, x2, y2, class: "up-axis" });
+    const line = (x1, y1, x2, y2) => make("line", plot, null, { x1, y1, x2, y2, class: "up-axis" });
     plot.textContent = "";
     plot.setAttribute("viewBox", `0 0 ${right + 6} 150`);
     write("dot product", 0, 13, "start");
@@ -143,7 +117,7 @@ function build(element, data) {
     write("δ", (left + right) / 2, 146, "middle");
     line(x(offset), top, x(offset), bottom);
     const points = deltas.map((delta, i) => [x(delta), y(values[i])]).join(" ");
-    make("polyline", plot, undefined, { points, class: "up-curve" });
+    make("polyline", plot, null, { points, class: "up-curve" });
     const mark = { cx: x(offset), cy: y(dotProduct(offset, width)), r: 5, class: "up-mark" };
     make("circle", plot, undefined, mark);
   }
@@ -151,20 +125,18 @@ function build(element, data) {
   function writeTable(width, p, q) {
     table.textContent = "";
     const head = make("tr", table), there = sinusoid(q, width);
-    const titles = ["column", `PE(${p})`, `PE(${q})`, "product"];
-    for (const title of titles) make("th", head, title, { scope: "col" });
-    const row = (name, numbers) => {
+    for (const title of ["column", `PE(${p})`, `PE(${q})`, "product"]) make("th", head, title, { scope: "col" });
+    const row = (name, ...numbers) => {
       const line = make("tr", table);
       make("th", line, name, { scope: "row" });
-      for (const number of numbers) make("td", line, number === undefined ? "" : fixed(number));
+      for (const number of numbers) make("td", line, number);
     };
     sinusoid(p, width).forEach((here, i) =>
-      row(`${i}, ${i % 2 ? "cosine" : "sine"}`, [here, there[i], here * there[i]]));
-    row("sum", [undefined, undefined, dotProduct(q - p, width)]);
+      row(`${i}, ${i % 2 ? "cosine" : "sine"}`, ...[here, there[i], here * there[i]].map(fixed)));
+    row("sum", "", "", fixed(dotProduct(q - p, width)));
   }
 
-  new ResizeObserver(draw).observe(plot);
-  paint();
+  new ResizeObserver(paint).observe(plot); // and at first
 }
 
 dress("@CSS@");
