@@ -156,7 +156,7 @@ def test_every_box_opens_on_numbers_and_its_lines_without_running_the_model(box:
         assert panel(box).locator("table").count() >= 1
         shown = panel(box).locator(".unmasked-code code").all_text_contents()
         assert shown == [line for _, line in (*lines, *callers)]
-    box.get_by_role("button", name="one word on").click()
+    chips(box, "Token by token").nth(3).click()
     expect(chips(box, "Token by token").nth(3)).to_have_attribute("aria-current", "true")
     chips(box).nth(1).click()
     expect(panel(box).locator("summary").first).to_contain_text("schwarze")
@@ -167,7 +167,7 @@ def test_the_numbers_that_are_shown_make_the_weights_that_are_shown(box: Locator
     place(box, "decoder.cross").click()
     panel(box).get_by_text("All 32 numbers").click()
     script = "tables => tables.map(t => [...t.rows].map(r => [...r.cells].map(c => c.innerText)))"
-    found = panel(box).locator(".unmasked-table").evaluate_all(script)
+    found = panel(box).locator(".unmasked-table:not(.unmasked-map)").evaluate_all(script)
     [first, second] = [[[cell.replace("−", "-") for cell in row] for row in rows] for rows in found]
     weights = [float(row[3].strip("%\n ")) / 100 for row in first[1:]]
     query, *others = [torch.tensor([float(cell) for cell in row[1:]]) for row in second[1:]]
@@ -179,7 +179,7 @@ def test_the_numbers_that_are_shown_make_the_weights_that_are_shown(box: Locator
 
 def test_heads_can_be_silenced_and_chosen(box: Locator):
     place(box, "decoder.cross").click()
-    panel(box).get_by_role("button", name="head 3").click()
+    panel(box).get_by_role("radio", name="3").check()
     panel(box).get_by_role("switch", name="head on").click()
     expect(box.locator(".unmasked-answers")).to_contain_text("Without 1 head")
     panel(box).get_by_role("switch", name="head on").click()
@@ -272,7 +272,7 @@ def test_a_hostile_link_does_no_harm(box: Locator, state: str):
     assert 0 < len(box.get_by_role("textbox").first.input_value()) <= 300
     assert "Without" not in box.locator(".unmasked-answers").inner_text()
     assert box.locator("img, b").count() == 0
-    assert chips(box).count() <= 151
+    assert chips(box).count() <= 101
 
 
 def test_open_it_is_accessible_and_fits(box: Locator):
@@ -309,14 +309,6 @@ def test_a_link_opens_a_state_and_the_state_makes_a_link(visit: Visit):
     expect(title).to_contain_text("layer norms")
     page.wait_for_function("location.hash.includes('norms')")
     assert box.get_by_role("textbox").first.input_value() == CAT
-
-
-def test_on_a_phone_the_first_tap_after_typing_reaches_what_it_hits(visit: Visit):
-    visit.page.set_viewport_size({"width": 390, "height": 1800})  # the panel moves when typing ends
-    box = load(visit.open("book/live"))
-    expect(box.get_by_role("textbox").first).to_be_focused()
-    press(box, "Take the tour")
-    expect(box.get_by_role("group", name="tour")).to_contain_text("1 of 8.")
 
 
 def test_it_works_by_keyboard_alone_and_says_what_changes_once_typing_rests(visit: Visit):

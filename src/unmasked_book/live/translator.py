@@ -25,7 +25,6 @@ WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",
     "en-de": "A caption in English, translated by the book's model as you type.",
 }
-FIRST = {"de-en": [2, 2], "en-de": [2, 1]}  # the layer and head that are open at first
 
 
 def live(model: str | Path = "de-en") -> View:
@@ -42,7 +41,7 @@ def live(model: str | Path = "de-en") -> View:
     packed_model = packed(Path(model)) if own else model_file(name)
     data = base64.b64encode(packed_model).decode("ascii")
     box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
-    known = {"model": name, "names": [name], "first": {}, "at": ""} if own else page(name, [name])
+    known = {"model": name, "names": [name], "at": ""} if own else page(name, [name])
     call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(known)});'
     given = f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{name}"] = "{data}";'
     words = WORDS.get(name, "A sentence, translated by your model as you type.")
@@ -54,15 +53,13 @@ def live(model: str | Path = "de-en") -> View:
 
 
 def page(model: str, names: list[str], **where: Any) -> dict[str, Any]:
-    """What the script has to know: models, their sizes and first heads, what a part is worth."""
-    sizes = {name: f"{len(model_file(name)) / 1e6:.1f}" for name in names}
+    """What the script has to know: which models, and what a part of each is worth."""
     scores = recorded("ablations")["models"]
     worth = {
         name: {camel(part) or "whole": f"{row['bleu']:.1f}" for part, row in scores[name].items()}
         for name in names
     }
-    known = {"model": model, "names": names, "megabytes": sizes, "first": FIRST, "worth": worth}
-    return {**known, "at": "", **where}
+    return {"model": model, "names": names, "worth": worth, "at": "", **where}
 
 
 def camel(name: str) -> str:

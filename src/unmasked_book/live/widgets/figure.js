@@ -2,10 +2,11 @@
 
 import { likeliest } from "../engine/search.js";
 import { chancesOf, percent, shown } from "./inside.js";
-import { button, make } from "./dom.js";
+import { arrowKeys, button, make } from "./dom.js";
 import { NAMES, boxesOf } from "./places.js";
 import { plainWord } from "./view.js";
 
+const BLUE = [27, 127, 209], ORANGE = [217, 119, 43];
 const TITLES = { encoder: "Encoder", decoder: "Decoder" };
 
 export class Figure {
@@ -22,7 +23,8 @@ export class Figure {
     make("small", make("div", column, TITLES[half], { class: "unmasked-title" }), "on");
     const said = `${TITLES[half]}, from top to bottom: arrow keys`;
     const list = make("div", column, null, { role: "toolbar", "aria-orientation": "vertical", "aria-label": said });
-    list.addEventListener("keydown", (event) => moved(event, list));
+    const lines = () => [...list.querySelectorAll(".unmasked-place")].map((line) => [...line.children]);
+    arrowKeys(list, lines); // up and down through the boxes, to the right their switches
     let frame = list;
     for (const box of boxesOf(half, config.norm, Boolean(encoderNorm))) {
       if (box.layered && frame === list) frame = make("div", list, null, { class: "unmasked-layer" });
@@ -48,23 +50,13 @@ export class Figure {
     return { button: opener, scale, drawn, switch: one };
   }
 
-  // What is chosen: a box, a token in each half; and which switches are off.
-  mark(view) {
-    const { at, off } = view.state;
-    for (const { button: opener, place, switch: one } of this.boxes) {
-      if (place === at) opener.setAttribute("aria-current", "true");
-      else opener.removeAttribute("aria-current");
-      if (one) one.checked = !off.has(one.dataset.switch);
-    }
-  }
-
-  holds(element) {
-    return this.boxes.some((box) => box.button === element || box.switch === element);
-  }
-
-  // The numbers at every place.
+  // The numbers at every place; the box that is open; and which switches are off.
   draw(view) {
-    for (const box of this.boxes) this.drawBox(box, view);
+    for (const box of this.boxes) {
+      this.drawBox(box, view);
+      box.button.setAttribute("aria-current", box.place === view.state.at);
+      if (box.switch) box.switch.checked = !view.state.off.has(box.part);
+    }
   }
 
   drawBox(box, view) {
@@ -86,23 +78,6 @@ export class Figure {
   }
 }
 
-// Up and down through the boxes, to the right their switches.
-function moved(event, list) {
-  const steps = { ArrowUp: -1, ArrowDown: 1, Home: -99, End: 99 };
-  const line = event.target.closest(".unmasked-place"), lines = [...list.querySelectorAll(".unmasked-place")];
-  let next = null;
-  if (event.key in steps) {
-    const at = Math.max(0, Math.min(lines.indexOf(line) + steps[event.key], lines.length - 1));
-    next = lines[at].querySelector(event.target.matches("input") ? "input" : "button") || lines[at].querySelector("button");
-  } else if (event.key === "ArrowRight") next = line.querySelector("input");
-  else if (event.key === "ArrowLeft") next = line.querySelector("button");
-  if (!next) return;
-  event.preventDefault();
-  list.querySelectorAll("[tabindex='0']").forEach((one) => (one.tabIndex = -1));
-  next.tabIndex = 0;
-  next.focus();
-}
-
 // Rows of numbers as a strip: blue above zero, orange below; `chosen` has a mark at its left, and rows
 // after `last` are faint. Returns the largest number, which the strongest colour stands for.
 function paint(canvas, rows, chosen, last) {
@@ -112,15 +87,12 @@ function paint(canvas, rows, chosen, last) {
   for (const row of rows) for (const number of row) largest = Math.max(largest, Math.abs(number));
   canvas.width = Math.ceil(width + margin);
   canvas.height = height;
-  const image = context.createImageData(canvas.width, height), { data } = image, shift = canvas.width - width;
+  const image = context.createImageData(canvas.width, height), shift = canvas.width - width;
   rows.forEach((row, y) => {
     for (let x = 0; x < canvas.width; x += 1) {
-      const number = x < shift ? 0 : row[x - shift] || 0, to = 4 * (y * canvas.width + x), below = number < 0;
+      const number = x < shift ? 0 : row[x - shift] || 0;
       const strong = x < shift ? Number(y === chosen) : Math.sqrt(Math.abs(number) / largest) * (y > last ? 0.25 : 1);
-      data[to] = below ? 217 : 27;
-      data[to + 1] = below ? 119 : 127;
-      data[to + 2] = below ? 43 : 209;
-      data[to + 3] = 255 * strong || 0;
+      image.data.set([...(number < 0 ? ORANGE : BLUE), 255 * strong || 0], 4 * (y * canvas.width + x));
     }
   });
   context.putImageData(image, 0, 0);

@@ -14,10 +14,6 @@ export function openModel(name, at) {
   return opened.get(name);
 }
 
-export function isOpened(name) {
-  return opened.has(name);
-}
-
 async function bytesOf(name, at) {
   const given = (globalThis.unmaskedModels = globalThis.unmaskedModels || {});
   if (!given[name] && location.protocol === "file:") await addScript(`${at}${name}.js`);

@@ -10,7 +10,6 @@ globalThis.unmaskedLive = async (box, page) => {
   box.querySelector("[role=status]")?.remove(); // of an earlier try
   const waiting = make("p", box, "Loading the model …", { role: "status" });
   const inner = make("div", null, null, { class: "unmasked-translator" });
-  box.style.setProperty("--unmasked-ground", groundOf(box));
   try {
     box.translator = new Translator(inner, page);
     await box.translator.start();
@@ -23,17 +22,7 @@ globalThis.unmaskedLive = async (box, page) => {
   }
   box.replaceChildren(...box.querySelectorAll(".unmasked-static"), inner);
   box.dataset.ready = "yes";
-  for (const one of [box, document.body]) one.classList.add("unmasked-open");
   if (!page.linked) return;
   box.scrollIntoView({ block: "start" }); // there was a click
   inner.querySelector("textarea").focus({ preventScroll: true });
 };
-
-// The colour that the box stands on, for what lies over other parts of it.
-function groundOf(box) {
-  for (let up = box; up; up = up.parentElement) {
-    const { backgroundColor } = getComputedStyle(up);
-    if (!/, 0\)$/.test(backgroundColor)) return backgroundColor;
-  }
-  return "Canvas";
-}

@@ -1,32 +1,16 @@
 // Work in slices: a generator runs for some milliseconds, then the page has its turn.
 
-const SLICE = 10;
+const SLICE = 20;
 
-// The result of a generator; or nothing, once `given up()` says that nobody waits for it any more.
-// `meanwhile` gets what it has yielded last, once a slice.
-export async function runInSlices(generator, givenUp, meanwhile = () => {}) {
+// The result of a generator; or nothing, once `givenUp()` says that nobody waits for it any more.
+export async function runInSlices(generator, givenUp) {
+  let end = performance.now() + SLICE;
   for (;;) {
-    const end = performance.now() + SLICE;
-    let last;
-    do {
-      const { done, value } = generator.next();
-      if (done) return value;
-      last = value;
-    } while (performance.now() < end);
-    if (last) meanwhile(last);
-    await nextTurn();
+    const { done, value } = generator.next();
+    if (done) return value;
+    if (performance.now() < end) continue;
+    await new Promise((resolve) => setTimeout(resolve));
     if (givenUp()) return undefined;
+    end = performance.now() + SLICE;
   }
-}
-
-// After what waits already: key presses, drawing. (setTimeout would wait for four milliseconds.)
-function nextTurn() {
-  return new Promise((resolve) => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(0);
-  });
 }

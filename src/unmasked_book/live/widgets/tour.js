@@ -1,22 +1,24 @@
-// A tour of eight steps: each a state of the figure, and a sentence whose numbers are the reader's own.
+// A tour of eight steps: each sets the figure, and says a sentence whose numbers are the reader's own.
 
 import { likeliest, topTokens } from "../engine/search.js";
 import { chancesOf, length, percent } from "./inside.js";
 import { plainWord } from "./view.js";
 
+const LAYER = { half: "encoder", layered: true };
+
 export const TOUR = [
   {
-    at: "encoder.tokens",
+    set: { at: "encoder.tokens", token: 1 },
     say: ({ words, translator }) => `The sentence is cut into ${words.encoder.length} tokens, each a number in a ` +
       `list of ${translator.source.words.length.toLocaleString("en")}.`,
   },
   {
-    at: "encoder.positions",
+    set: { at: "encoder.positions" },
     say: (view) => `Each number picks ${view.model.config.d_model} learned values. Then the position is added, as ` +
       `${view.model.config.d_model} more: that of “${view.word("encoder")}” is ${view.row("encoder")}, counted from 0.`,
   },
   {
-    at: "encoder.self", layer: 1, pick: strongest,
+    set: { at: "encoder.self", layer: 1, head: 4 },
     say: (view) => {
       const weights = view.weights({ half: "encoder", name: "self" })[view.row("encoder")];
       const most = likeliest(weights);
@@ -25,26 +27,23 @@ export const TOUR = [
     },
   },
   {
-    at: "encoder.feed-forward", layer: 1,
+    set: { at: "encoder.feed-forward" },
     say: (view) => {
-      const units = view.all("encoder", "encoder.0.feed_forward.expand")[view.row("encoder")];
-      const on = units.filter((unit) => unit > 0).length;
+      const units = view.vector(LAYER, "feed_forward.expand"), on = units.filter((unit) => unit > 0).length;
       return `Then each token alone passes small detectors, the units. Of ${units.length} units, ${on} respond to “${view.word("encoder")}”.`;
     },
   },
   {
-    at: "encoder.feed-forward-add", layer: 1,
+    set: { at: "encoder.feed-forward-add", layer: 1 },
     say: (view) => {
-      const size = (name) => {
-        const path = `encoder.${view.layer("encoder")}.${name}${view.model.config.norm === "pre" ? ".sum" : "_norm"}`;
-        return length(view.all("encoder", path)[view.row("encoder")]).toFixed(1);
-      };
+      const size = (name) => length(view.vector(LAYER, name)).toFixed(1);
+      const before = view.model.config.norm === "pre" ? "attention.sum" : "attention_norm";
       return "Nothing is replaced: what was computed is added to the vector of " +
-        `“${view.word("encoder")}”, whose length goes from ${size("attention")} to ${size("feed_forward")}. Then the next layer.`;
+        `“${view.word("encoder")}”, whose length goes from ${size(before)} to ${size("feed_forward.sum")}. Then the next layer.`;
     },
   },
   {
-    at: "decoder.cross", first: true,
+    set: { at: "decoder.cross", layer: 2, head: 2, step: 2 },
     say: (view) => {
       const weights = view.weights({ half: "decoder", name: "cross" })[view.row("decoder")];
       const most = likeliest(weights);
@@ -53,7 +52,7 @@ export const TOUR = [
     },
   },
   {
-    at: "logits", step: 3,
+    set: { at: "logits", step: 3 },
     say: (view) => {
       const step = view.steps[view.row("decoder")], chances = chancesOf(step);
       const [first, second] = topTokens(step.logits, 2);
@@ -63,20 +62,7 @@ export const TOUR = [
     },
   },
   {
-    at: "decoder.cross", off: "cross",
+    set: { at: "decoder.cross", off: new Set(["cross"]) },
     say: () => "With cross-attention switched off the decoder is blind to the source, and dreams. Now break something yourself.",
   },
 ];
-
-// The head and the token that reads another one most, <eos> left out.
-function strongest(view) {
-  let best = { token: 0, head: 1 }, most = -1;
-  for (let head = 0; head < view.model.config.n_heads; head += 1) {
-    view.weights({ half: "encoder", name: "self" }, head).slice(0, -1).forEach((row, token) => {
-      row.slice(0, -1).forEach((weight, key) => {
-        if (key !== token && weight > most) [best, most] = [{ token, head: head + 1 }, weight];
-      });
-    });
-  }
-  return best;
-}

@@ -40,6 +40,11 @@ export class View {
     return Math.min(this.state.head, this.model.config.n_heads) - 1;
   }
 
+  // The row of the chosen token, of what a box calls `name`.
+  vector(box, name, isInput) {
+    return this.all(box.half, this.named(box, name, isInput))[this.row(box.half)];
+  }
+
   // All rows by a name of the trace, one for each token; none if that was not computed.
   all(half, name) {
     if (half === "decoder") return this.steps.map(({ trace }) => trace[name]).filter(Boolean);
@@ -56,12 +61,12 @@ export class View {
   }
 
   // The weights of one head, a row for each query: [queries][keys so far].
-  weights({ half, name }, head = this.head) {
+  weights({ half, name }) {
     const path = `${half}.${this.layer(half)}.${name}.weights`;
     const all = half === "encoder" ? this.memory?.trace[path] : this.steps.map(({ trace }) => trace[path]?.[0]);
     return (all || []).filter(Boolean).map((heads) => {
       const length = heads.length / this.model.config.n_heads;
-      return heads.subarray(head * length, (head + 1) * length);
+      return heads.subarray(this.head * length, (this.head + 1) * length);
     });
   }
 
