@@ -21,11 +21,11 @@ PARTS = {
 MODELS = ("de-en", "en-de", "random weights")
 
 
-def ablations(model: str = "de-en") -> str:
+def ablations() -> str:
     """What is switched off, BLEU, one example, and whether the order of the source matters."""
     run = recorded("ablations")
     rows = []
-    for part, row in run["models"][model].items():
+    for part, row in run["models"]["de-en"].items():
         same = f"{row['same when shuffled']} of 80"
         rows.append([PARTS[part], f"{row['bleu']:.1f}", same, shortened(row["example"])])
     head = ["switched off", "BLEU", "unchanged when the source is shuffled"]

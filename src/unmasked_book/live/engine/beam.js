@@ -14,15 +14,15 @@ export function finish(generator) {
 // `width`, and `width` others are kept; it stops when nothing kept can beat the best that has ended.
 // `next(nodes)` gives for each node its continuations { token, value, ends }, likeliest first.
 // Returns { tokens, score, nodes, best }: the nodes are the tree, each with its parent, time, total,
-// what became of it ("kept", "finished" or "dropped") and, where it ends, its score; `best` is the
-// winner's number.
+// what became of it ("kept", "finished" or "dropped"), whether it is on the winner's path (`wins`) and,
+// where it ends, its score; `best` is the winner's number.
 export function* walk(root, next, { width, alpha, most }) {
-  const nodes = [{ id: 0, parent: null, time: 0, total: 0, score: null, became: "kept", ...root }];
+  const nodes = [{ id: 0, parent: null, time: 0, total: 0, score: null, became: "kept", wins: false, ...root }];
   let alive = [...nodes], best = null;
   for (let time = 1; time <= most && alive.length; time += 1) {
     const candidates = next(alive).flatMap((found, row) => found.map((one) => {
       const { id, total } = alive[row];
-      return { ...one, parent: id, time, total: total + one.value, score: null, became: "dropped" };
+      return { ...one, parent: id, time, total: total + one.value, score: null, became: "dropped", wins: false };
     }));
     candidates.sort((a, b) => b.total - a.total);
     alive = [];
@@ -42,10 +42,7 @@ export function* walk(root, next, { width, alpha, most }) {
     if (best && alive.length && best.score >= alive[0].total / penalty(most, alpha)) break;
     yield nodes;
   }
-  return { tokens: pathTo(best, nodes), score: best.score, nodes, best: best.id };
-}
-
-// The tokens from the beginning to a node, without the BOS.
-function pathTo(node, nodes) {
-  return node.parent === null ? [] : [...pathTo(nodes[node.parent], nodes), node.token];
+  for (let node = best; node; node = nodes[node.parent]) node.wins = true; // up to the root
+  const tokens = nodes.filter(({ wins, parent }) => wins && parent !== null).map(({ token }) => token);
+  return { tokens, score: best.score, nodes, best: best.id };
 }

@@ -51,35 +51,45 @@ export class Transformer {
     throw new Error(`The model has learnt ${this.config.max_len} positions: the text is too long for it.`);
   }
 
+  norm(norm, x, off) {
+    return norm && !off.norms ? layerNorm(norm, x, this.config.norm_eps) : x;
+  }
+
   // A sublayer with its residual and its norm: before the sublayer (pre) or after the sum (post).
-  residual(x, norm, off, keep, name, sublayer) {
-    const normed = (y) => keep(`${name}_norm`, off.norms ? y : layerNorm(norm, y, this.config.norm_eps));
+  residual(x, { norm }, name, { off, keep }, sublayer) {
+    const normed = (y) => keep(`${name}_norm`, this.norm(norm, y, off));
     const join = (y) => keep(`${name}.sum`, off.residuals ? y : add(x, y));
     return this.config.norm === "pre" ? join(sublayer(normed(x))) : normed(join(sublayer(x)));
   }
 
-  feedForward({ expand, contract }, x, off, keep) {
+  feedForward({ expand, contract }, x, { off, keep }) {
     if (off.feedForward) return keep("feed_forward.contract", new Float32Array(x.length));
     const units = keep("feed_forward.expand", linear(expand, x).map(this.activation));
     return keep("feed_forward.contract", linear(contract, units));
   }
 
+  // Each row first adds its own key and value to its entry: in the encoder all rows share one.
+  selfAttend(layer, x, entries, isOff, options) {
+    if (isOff) return options.keep("self.output", new Float32Array(x.length));
+    for (const part of ["key", "value"]) {
+      const rows = this.rows(options.keep(`self.${part}`, linear(layer[part], x)));
+      rows.forEach((numbers, row) => entries[row][`${part}s`].push(numbers));
+    }
+    return this.attend(layer, x, entries, { ...options, name: "self" });
+  }
+
   // Each row of queries looks at its own `keys` and `values` (arrays of rows); heads side by side.
   attend(layer, x, entries, options) {
-    const { keep, name } = options, width = this.config.d_model, rows = x.length / width;
-    const queries = keep(`${name}.query`, linear(layer.query, x)), heads = new Float32Array(x.length);
-    const all = entries.map(({ keys }) => new Float32Array(this.config.n_heads * keys.length));
-    for (let row = 0; row < rows; row += 1) {
-      const part = (y) => y.subarray(row * width, (row + 1) * width);
-      this.attention(part(queries), entries[row], part(heads), all[row], options);
-    }
-    keep(`${name}.weights`, all);
+    const { keep, name } = options, queries = this.rows(keep(`${name}.query`, linear(layer.query, x)));
+    const heads = new Float32Array(x.length), contexts = this.rows(heads);
+    keep(`${name}.weights`, queries.map((query, row) => this.attention(query, entries[row], contexts[row], options)));
     return keep(`${name}.output`, linear(layer.output, keep(`${name}.heads`, heads)));
   }
 
-  // softmax(query keyᵀ / √K) value, head by head: fills `context`, and the weights [H · S].
-  attention(query, { keys, values }, context, all, { kind, number, off, visible }) {
+  // softmax(query keyᵀ / √K) value, head by head: fills `context`, and returns the weights [H · S].
+  attention(query, { keys, values }, context, { kind, number, off, visible }) {
     const heads = this.config.n_heads, size = query.length / heads, length = keys.length;
+    const all = new Float32Array(heads * length);
     const scale = off.scale ? 1 : 1 / Math.sqrt(size);
     for (let head = 0; head < heads; head += 1) {
       const from = head * size, to = from + size;
@@ -97,6 +107,7 @@ export class Transformer {
         for (let i = from; i < to; i += 1) context[i] += weight * row[i];
       }
     }
+    return all;
   }
 
   rows(x, width = this.config.d_model) {
@@ -110,24 +121,16 @@ export class Transformer {
     const trace = {}, keepAt = keeper(trace);
     let x = this.embed(this.sourceEmbedding, source, [...source.keys()], off.encoderPositions, keepAt("encoder."));
     for (const [number, layer] of this.encoder.entries()) {
-      const keep = keepAt(`encoder.${number}.`);
-      x = this.residual(x, layer.attention_residual.norm, off, keep, "attention", (y) => {
-        if (off.encoderSelf) return keep("self.output", new Float32Array(y.length));
-        const own = layer.self_attention;
-        const entry = {
-          keys: this.rows(keep("self.key", linear(own.key, y))),
-          values: this.rows(keep("self.value", linear(own.value, y))),
-        };
-        const options = { kind: "encoder", name: "self", number, off, visible, keep };
-        return this.attend(own, y, source.map(() => entry), options);
-      });
+      const options = { kind: "encoder", number, off, visible, keep: keepAt(`encoder.${number}.`) };
+      const entry = { keys: [], values: [] }, entries = source.map(() => entry);
+      x = this.residual(x, layer.attention_residual, "attention", options, (y) =>
+        this.selfAttend(layer.self_attention, y, entries, off.encoderSelf, options));
       yield;
-      const network = (y) => this.feedForward(layer.feed_forward, y, off, keep);
-      x = this.residual(x, layer.feed_forward_residual.norm, off, keep, "feed_forward", network);
+      x = this.residual(x, layer.feed_forward_residual, "feed_forward", options, (y) =>
+        this.feedForward(layer.feed_forward, y, options));
       yield;
     }
-    if (this.encoderNorm && !off.norms) x = layerNorm(this.encoderNorm, x, this.config.norm_eps);
-    keepAt("")("memory", x);
+    x = keepAt("")("memory", this.norm(this.encoderNorm, x, off));
     const layers = this.decoder.map(({ cross_attention: { key, value } }) => ({
       keys: this.rows(linear(key, x)), values: this.rows(linear(value, x)),
     }));
@@ -149,32 +152,21 @@ export class Transformer {
     const positions = states.map(({ length }) => length), keepAt = keeper(trace);
     let x = this.embed(this.targetEmbedding, tokens, positions, off.decoderPositions, keepAt("decoder."));
     this.decoder.forEach((layer, number) => {
-      const keep = keepAt(`decoder.${number}.`);
-      x = this.residual(x, layer.self_residual.norm, off, keep, "self", (y) => {
-        if (off.decoderSelf) return keep("self.output", new Float32Array(y.length));
-        const own = layer.self_attention, past = next.map(({ layers }) => layers[number]);
-        this.rows(keep("self.key", linear(own.key, y))).forEach((key, row) => past[row].keys.push(key));
-        this.rows(keep("self.value", linear(own.value, y))).forEach((value, row) => past[row].values.push(value));
-        return this.attend(own, y, past, { kind: "decoder", name: "self", number, off, keep });
+      const options = { number, off, keep: keepAt(`decoder.${number}.`) };
+      const past = next.map(({ layers }) => layers[number]), read = tokens.map(() => memory.layers[number]);
+      x = this.residual(x, layer.self_residual, "self", options, (y) =>
+        this.selfAttend(layer.self_attention, y, past, off.decoderSelf, { ...options, kind: "decoder" }));
+      x = this.residual(x, layer.cross_residual, "cross", options, (y) => {
+        if (off.cross) return options.keep("cross.output", new Float32Array(y.length));
+        const { visible } = memory;
+        return this.attend(layer.cross_attention, y, read, { ...options, kind: "cross", name: "cross", visible });
       });
-      x = this.residual(x, layer.cross_residual.norm, off, keep, "cross", (y) => {
-        if (off.cross) return keep("cross.output", new Float32Array(y.length));
-        const read = tokens.map(() => memory.layers[number]), { visible } = memory;
-        const options = { kind: "cross", name: "cross", number, off, visible, keep };
-        return this.attend(layer.cross_attention, y, read, options);
-      });
-      const network = (y) => this.feedForward(layer.feed_forward, y, off, keep);
-      x = this.residual(x, layer.feed_forward_residual.norm, off, keep, "feed_forward", network);
+      x = this.residual(x, layer.feed_forward_residual, "feed_forward", options, (y) =>
+        this.feedForward(layer.feed_forward, y, options));
     });
-    x = this.last(x, off);
-    keepAt("decoder.")("last", x);
-    const logits = linear(this.generator, x), size = this.config.target_vocab;
-    return tokens.map((_, row) => ({ logits: logits.subarray(row * size, (row + 1) * size), state: next[row] }));
-  }
-
-  // The norm at the decoder's end.
-  last(x, off = {}) {
-    return this.decoderNorm && !off.norms ? layerNorm(this.decoderNorm, x, this.config.norm_eps) : x;
+    x = keepAt("decoder.")("last", this.norm(this.decoderNorm, x, off));
+    const logits = this.rows(linear(this.generator, x), this.config.target_vocab);
+    return logits.map((logits, row) => ({ logits, state: next[row] }));
   }
 }
 

@@ -90,8 +90,7 @@ function beamSearch({ tree, tokens, limit }, width, alpha) {
   };
   const next = (nodes) => nodes.map((node) => node.next.map((found) => continued(node, found)));
   const root = { token: "<bos>", text: "", next: tree };
-  const { nodes, best } = finish(walk(root, next, { width, alpha, most: limit }));
-  for (let node = nodes[best]; node; node = nodes[node.parent]) node.wins = true; // up to the root
+  const { nodes } = finish(walk(root, next, { width, alpha, most: limit }));
   return { nodes, steps: nodes.at(-1).time };
 }
 

@@ -10,12 +10,11 @@ const BLUE = [27, 127, 209], ORANGE = [217, 119, 43];
 const TITLES = { encoder: "Encoder", decoder: "Decoder" };
 
 export class Figure {
-  // `act` is what the page does: select(place), turn(part, on).
-  constructor(parent, model, act) {
+  constructor(parent, page) {
     this.boxes = [];
-    this.act = act;
+    this.page = page;
     const grid = make("div", parent, null, { class: "unmasked-halves" });
-    for (const half of ["encoder", "decoder"]) this.half(grid, half, model);
+    for (const half of ["encoder", "decoder"]) this.half(grid, half, page.model);
   }
 
   half(grid, half, { config, encoderNorm }) {
@@ -36,16 +35,14 @@ export class Figure {
 
   row(parent, box) {
     const line = make("div", parent, null, { class: `unmasked-place ${box.kind}` });
-    const select = () => this.act.select(box.place);
-    const opener = button(line, null, select, { tabindex: -1, "data-place": box.place });
+    const opener = button(line, null, () => this.page.look({ at: box.place }), { tabindex: -1, "data-place": box.place });
     make("span", opener, box.title);
     const scale = make("small", opener), tag = ["tokens", "logits"].includes(box.kind) ? "em" : "canvas";
     const drawn = make(tag, opener, null, { "aria-hidden": "true" });
-    if (!box.part) return { button: opener, scale, drawn };
-    const one = make("input", line, null, {
+    const one = box.part && make("input", line, null, {
       type: "checkbox", role: "switch", tabindex: -1, "data-switch": box.part, checked: true,
       "aria-label": `${NAMES[box.part]}${["norms", "residuals", "feedForward"].includes(box.part) ? ", everywhere" : ""}`,
-      onchange: () => this.act.turn(box.part, one.checked),
+      onchange: () => this.page.put("off", box.part, !one.checked),
     });
     return { button: opener, scale, drawn, switch: one };
   }

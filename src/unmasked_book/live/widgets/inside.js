@@ -14,8 +14,8 @@ const TEXTS = "@TEXTS@"; // number → the line
 const SOURCE = "https://github.com/transformer-unmasked/unmasked/blob/main/src/unmasked/plain.py#L";
 
 // Fills the panel.
-export function showInside(parent, box, view, act) {
-  ROOMS[box.kind](parent, box, view, act);
+export function showInside(parent, box, view, page) {
+  ROOMS[box.kind](parent, box, view, page);
   const [own, callers] = LINES[box.place];
   const other = view.model.config.norm === "pre" ? "" : " (where the norm comes first, and not last as here)";
   make("p", parent, `Computed by, in plain.py${other}:`, { class: "unmasked-label" });
@@ -43,7 +43,7 @@ function listing(parent, lines) {
 }
 
 const ROOMS = {
-  tokens(parent, { half }, view, act) {
+  tokens(parent, { half }, view, page) {
     const { words, pieces, ids } = view, row = view.row(half);
     if (half === "encoder") {
       const count = view.translator.source.words.length;
@@ -58,14 +58,14 @@ const ROOMS = {
       chosen: place === row,
       end: half === "encoder" && ((cell) => {
         const verb = hidden(place) ? "show" : "hide", label = `${verb} ${words.encoder[place]}`;
-        button(cell, verb, () => act.hide(view.order[place]), { "aria-label": label });
+        button(cell, verb, () => page.hide(view.order[place], !hidden(place)), { "aria-label": label });
       }),
     }));
     table(parent, half === "encoder" ? ["token", "ID", ""] : ["token", "ID"], lines);
     if (half === "encoder") {
       const buttons = make("p", parent, null, { class: "unmasked-row" });
-      button(buttons, "Shuffle the source", act.shuffle);
-      if (view.state.order) button(buttons, "Back in order", act.inOrder);
+      button(buttons, "Shuffle the source", () => page.shuffle());
+      if (view.state.order) button(buttons, "Back in order", () => page.change({ order: null }));
       make("p", parent, "A token that is hidden stays where it is, but nobody may attend to it: the mask.");
     }
   },
@@ -100,10 +100,10 @@ const ROOMS = {
     numbers(parent, [["before", before], ["after", after]]);
   },
 
-  attention(parent, box, view, act) {
+  attention(parent, box, view, page) {
     const { half, name } = box, row = view.row(half), weights = view.weights(box)[row];
     if (!weights) return make("p", parent, "Switched off: nothing is read, and zeros are added.");
-    headControls(parent, box, view, act);
+    headControls(parent, box, view, page);
     const { query, keys } = view.parts(box), words = view.keysOf(box);
     const divisor = view.state.off.has("scale") ? 1 : Math.sqrt(query.length);
     const asked = half === "decoder" ? `To write “${view.written}”, having read “${view.word(half)}”` : `For “${view.word(half)}”`;
@@ -139,7 +139,8 @@ const ROOMS = {
     make("p", parent, `Length ${shown(length(before), 1)} → ${shown(length(after), 1)}, turned by ${Math.round(angle)}°.`);
     if (box.half === "decoder") {
       const ready = view.model.config.norm === "pre" ? after : view.vector(box, box.name.replace(".sum", "_norm"));
-      const now = linear(view.model.generator, view.model.last(ready, { norms: view.state.off.has("norms") }));
+      const { model } = view, last = model.norm(model.decoderNorm, ready, { norms: view.state.off.has("norms") });
+      const now = linear(model.generator, last);
       now[0] = -Infinity;
       const chances = softmax(now), top = topTokens(chances, 3);
       const written = top.map((token) => `${plainWord(view.translator.target.words[token])} ${percent(chances[token])}`);
@@ -165,7 +166,7 @@ const ROOMS = {
     numbers(parent, view.all("encoder", "memory").map((row, place) => [view.words.encoder[place], row]));
   },
 
-  logits(parent, box, view, act) {
+  logits(parent, box, view, page) {
     const row = view.row("decoder"), step = view.steps[row], words = view.translator.target.words;
     const chances = chancesOf(step), before = view.translator.target.decode(view.tokens.slice(0, row));
     make("p", parent, `${before ? `After “${before}”` : "At the beginning"} each of the ` +
@@ -175,7 +176,7 @@ const ROOMS = {
     table(parent, ["token", "score", "chance", ""], top.map((token) => ({
       cells: [words[token], shown(step.logits[token]), percent(chances[token])],
       chosen: token === view.tokens[row], bar: [2, chances[token]],
-      end: (cell) => button(cell, "choose", () => act.insteadOf(row, token),
+      end: (cell) => button(cell, "choose", () => page.insteadOf(row, token),
         { "aria-label": `write ${plainWord(words[token])}`, "aria-pressed": String(token === view.tokens[row]) }),
     })));
   },
@@ -191,14 +192,14 @@ function drawParts(parent, box, view) {
 }
 
 // Which head is shown, and whether it counts; and the division.
-function headControls(parent, { half, name }, view, act) {
+function headControls(parent, { half, name }, view, page) {
   const line = make("div", parent, null, { class: "unmasked-row" }), { config } = view.model, { heads, off } = view.state;
   const numbers = Array.from({ length: config.n_heads }, (_, i) => [i + 1]);
-  choice(line, "head", numbers, view.head + 1, (head) => act.show({ head }));
+  choice(line, "head", numbers, view.head + 1, (head) => page.look({ head }));
   const path = `${name === "cross" ? "cross" : half} ${view.layer(half)} ${view.head}`;
-  toggle(line, "head on", !heads.has(path), (on) => act.silence(on, path));
+  toggle(line, "head on", !heads.has(path), (on) => page.put("heads", path, !on));
   const divide = `divide by √${config.d_model / config.n_heads}`;
-  toggle(line, divide, !off.has("scale"), (on) => act.turn("scale", on)).dataset.switch = "scale";
+  toggle(line, divide, !off.has("scale"), (on) => page.put("off", "scale", !on)).dataset.switch = "scale";
   if (heads.size) make("span", line, `heads off: ${heads.size}`);
 }
 

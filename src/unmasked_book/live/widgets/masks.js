@@ -58,7 +58,7 @@ function build(element, data) {
   const box = make("div", element, null, { class: "um-masks" });
   const controls = make("div", box, null, { class: "um-controls" });
   const grid = { class: "unmasked-table", role: "grid", "aria-label": "Mask" };
-  const table = make("table", box, undefined, grid);
+  const table = make("table", box, null, grid);
   const say = announcer(element);
 
   choice(controls, "Attention:", data.attentions.map(({ name }) => [name]), "decoder", attend);

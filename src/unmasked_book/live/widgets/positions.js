@@ -30,7 +30,6 @@ function spiral(from, turn) {
 
 function build(element, data) {
   const state = { width: data.widths[0], position: data.position, offset: data.offset };
-  let clocks = [];
 
   const set = (changes) => {
     Object.assign(state, changes);
@@ -57,41 +56,36 @@ function build(element, data) {
   make("summary", details, "The two rows, number by number");
   const table = make("table", details, null, { class: "unmasked-table" });
 
-  // --- One pair of columns: two hands, and what the pair adds to the dot product
-
-  function clock(omega, i) {
+  // One pair of columns: two hands, and what the pair adds to the dot product.
+  function clock(omega, i, p, offset) {
     const box = make("figure", faces);
     const face = make("svg", box, null, { viewBox: "-1.3 -1.3 2.6 2.6", "aria-hidden": "true" });
     make("circle", face, null, { r: 1, class: "up-face" });
-    const [here, there, turn] = Object.keys(lines).map((name) =>
-      make("polyline", face, null, { class: `up-hand up-${name}` }));
-    const caption = make("figcaption", box);
-    const index = String(i).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
-    make("span", caption, `ω${index} = ${Number(omega.toPrecision(3))}`);
-    return { omega, turn, here, there, angle: make("span", caption), cosine: make("span", caption) };
+    const hands = {
+      here: `0,0 ${tip(omega * p)}`,
+      there: `0,0 ${tip(omega * (p + offset))}`,
+      turn: spiral(omega * p, omega * offset),
+    };
+    for (const [name, points] of Object.entries(hands)) {
+      make("polyline", face, null, { points, class: `up-hand up-${name}` });
+    }
+    const caption = make("figcaption", box), cosine = fixed(Math.cos(omega * offset));
+    make("span", caption, `ω${"₀₁₂₃₄₅₆₇"[i]} = ${Number(omega.toPrecision(3))}`);
+    make("span", caption, `ωδ = ${fixed(omega * offset)}`);
+    make("span", caption, `cos = ${cosine}`);
+    return cosine;
   }
 
-  // --- Everything follows from width, position and offset
-
+  // Everything follows from width, position and offset.
   function paint() {
-    const { width, position: p, offset } = state;
-    if (clocks.length !== width / 2) {
-      faces.textContent = "";
-      clocks = frequencies(width).map(clock);
-    }
-    for (const { omega, turn, here, there, angle, cosine } of clocks) {
-      here.setAttribute("points", `0,0 ${tip(omega * p)}`);
-      there.setAttribute("points", `0,0 ${tip(omega * (p + offset))}`);
-      turn.setAttribute("points", spiral(omega * p, omega * offset));
-      angle.textContent = `ωδ = ${fixed(omega * offset)}`;
-      cosine.textContent = `cos = ${fixed(Math.cos(omega * offset))}`;
-    }
-    const terms = clocks.map(({ omega }) => fixed(Math.cos(omega * offset))).join(" + ");
+    const { width, position: p, offset } = state, omegas = frequencies(width);
+    faces.textContent = "";
+    const terms = omegas.map((omega, i) => clock(omega, i, p, offset)).join(" + ");
     const sum = fixed(dotProduct(offset, width));
     equation.textContent = `PE(${p}) · PE(${p + offset}) = ${terms.replaceAll("+ −", "− ")} = ${sum}`;
     drawCurve(width, offset);
     writeTable(width, p, p + offset);
-    const angles = clocks.map(({ omega }) => fixed(omega * offset)).join(", ");
+    const angles = omegas.map((omega) => fixed(omega * offset)).join(", ");
     say(`From position ${p} to ${p + offset} the hands turn by ${angles} radians. `
       + `The dot product is ${sum}.`);
   }
@@ -119,7 +113,7 @@ function build(element, data) {
     const points = deltas.map((delta, i) => [x(delta), y(values[i])]).join(" ");
     make("polyline", plot, null, { points, class: "up-curve" });
     const mark = { cx: x(offset), cy: y(dotProduct(offset, width)), r: 5, class: "up-mark" };
-    make("circle", plot, undefined, mark);
+    make("circle", plot, null, mark);
   }
 
   function writeTable(width, p, q) {

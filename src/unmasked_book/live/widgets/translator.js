@@ -14,7 +14,7 @@ import { TOUR } from "./tour.js";
 import { drawTree } from "./tree.js";
 import { View, plainWord } from "./view.js";
 
-const LANGUAGES = { de: "German", en: "English" };
+const LANGUAGES = { "de-en": ["German", "English"], "en-de": ["English", "German"] };
 const BEAM = 5;
 
 // `page` says where things are: { model, names, worth, at, linked }.
@@ -65,10 +65,10 @@ export class Translator {
 
   build() {
     const { box, state } = this;
-    const [from, to] = languagesOf(state.model), [source, target] = state.model.split("-");
+    const [from, to] = LANGUAGES[state.model] ?? [], [source, target] = state.model.split("-");
     box.replaceChildren();
     if (this.page.names.length > 1) {
-      const directions = this.page.names.map((name) => [name, languagesOf(name).join(" → ")]);
+      const directions = this.page.names.map((name) => [name, LANGUAGES[name].join(" → ")]);
       choice(box, "Translate", directions, state.model, (name) => this.turnTo(name));
     }
     const said = to ? `A caption in ${from}` : "A sentence";
@@ -96,10 +96,7 @@ export class Translator {
     this.layers = choice(figure, "Show layer", numbers, state.layer, (layer) => this.look({ layer }));
     make("p", figure, `In a strip a row is a token, a speck one of its ${this.model.config.d_model} numbers: blue above zero, ` +
       "orange below. In attention dark is much. A switch acts in every layer.", { class: "unmasked-faint" });
-    this.figure = new Figure(figure, this.model, {
-      select: (at) => this.look({ at }),
-      turn: (part, on) => this.put("off", part, !on),
-    });
+    this.figure = new Figure(figure, this);
     this.panel = make("details", inside, null, { class: "unmasked-panel", "data-panel": "", open: true });
     this.heading = make("summary", this.panel);
     this.tourBox = this.group(this.panel, "tour", "unmasked-row unmasked-tour");
@@ -196,8 +193,18 @@ export class Translator {
     this.text.focus({ preventScroll: true });
   }
 
+  // Whether the panel shows what the reader has set, and not what was there before, while the model still runs.
+  get isNew() {
+    return this.shown === this.newest;
+  }
+
+  hide(position, hidden) {
+    if (this.isNew) this.put("hidden", position, hidden);
+  }
+
   // Every position but that of <eos> gets a new place.
   shuffle() {
+    if (!this.isNew) return;
     const before = this.view.order.slice(0, -1);
     let order = before;
     while (String(order) === String(before) && before.length > 1) {
@@ -215,6 +222,7 @@ export class Translator {
   }
 
   insteadOf(position, token) {
+    if (!this.isNew) return;
     this.how.open = true; // where the forced beginning can be seen, and changed
     this.change({ forced: [...this.view.tokens.slice(0, position), token] });
   }
@@ -315,12 +323,12 @@ export class Translator {
   }
 
   showAnswers() {
-    const { state: { model, text, off, heads, hidden }, translator: { source, target }, view } = this;
+    const { state: { text, off, heads, hidden }, translator: { source, target }, view } = this;
     this.answers.replaceChildren();
     const put = (title, tokens) => {
-      const box = make("div", this.answers), words = target.decode(tokens), lang = languagesOf(model)[1] && model.split("-")[1];
+      const box = make("div", this.answers), words = target.decode(tokens);
       make("p", box, title, { class: "unmasked-label" });
-      make("p", box, words || "…", { class: "unmasked-translation", lang });
+      make("p", box, words || "…", { class: "unmasked-translation", lang: this.tokens.lang || null });
       return words && `${title}: “${words}”`;
     };
     if (!isBroken(this.state)) return this.say(put("Translation", view.tokens));
@@ -344,20 +352,10 @@ export class Translator {
     const token = half === "encoder" ? `“${view.word(half)}”` : `writing “${view.written}”`;
     this.heading.textContent = view.tokens.length ? `${title[0].toUpperCase()}${title.slice(1)}${where}, ${token}`
       : "Nothing to see yet: type a sentence.";
-    // Not with the panel of the text before, while the model still runs.
-    const ifNew = (act) => (...given) => this.shown === this.newest && act(...given);
     renew(this.content, () => {
       if (!view.tokens.length) return;
       for (const part of state.off) make("p", this.content, `Without ${NAMES[part]}: ${this.worthOf(part)}`);
-      showInside(this.content, box, view, {
-        show: (what) => this.look(what),
-        turn: (part, on) => this.put("off", part, !on),
-        silence: (on, name) => this.put("heads", name, !on),
-        hide: ifNew((position) => this.put("hidden", position, !state.hidden.has(position))),
-        shuffle: ifNew(() => this.shuffle()),
-        inOrder: ifNew(() => this.change({ order: null })),
-        insteadOf: ifNew((position, token) => this.insteadOf(position, token)),
-      });
+      showInside(this.content, box, view, this);
     });
   }
 
@@ -393,19 +391,13 @@ export class Translator {
     const { nodes, best } = this.view;
     this.tree.hidden = !nodes;
     if (!nodes) return;
-    const { words } = this.translator.target, winners = new Set();
-    for (let node = nodes[best]; node; node = nodes[node.parent]) winners.add(node.id);
-    const named = (node) => ({ ...node, token: plainWord(words[node.token]), wins: winners.has(node.id) });
-    const drawn = nodes.filter(({ became }) => became !== "dropped").map(named);
+    const { words } = this.translator.target;
+    const drawn = nodes.filter(({ became }) => became !== "dropped")
+      .map((node) => ({ ...node, token: plainWord(words[node.token]) }));
     const score = printed(nodes[best].score);
     const label = `The beam's tree: ${drawn.length - 1} beginnings, the best ends with a score of ${score}.`;
     drawTree(this.tree, drawn, label).scrollLeft = 0;
   }
-}
-
-function languagesOf(name) {
-  const codes = name.split("-");
-  return codes.every((code) => LANGUAGES[code]) ? codes.map((code) => LANGUAGES[code]) : [name];
 }
 
 // Makes a part of the page anew. What has the focus in it, by its place, has it again.
