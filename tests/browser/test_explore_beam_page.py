@@ -89,9 +89,9 @@ def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(tree: Locator):
 
 def test_at_its_limit_a_sentence_is_cut_and_words_get_their_blanks(browser: Browser):
     data = {
-        "sentence": "x", "tokens": ["<eos>", "a", "b"], "limit": 2, "widths": [1],
+        "sentence": "x", "limit": 2, "widths": [1],
         "penalties": [0.25], "start": {"width": 1, "penalty": 0.25},
-        "tree": [[1, -0.5, [[2, -0.2], [0, -1.7]]], [2, -2.0]],
+        "tree": [["a", -0.5, [["b", -0.2], ["<eos>", -1.7]]], ["b", -2.0]],
     }  # fmt: skip
     picture = curves({"a": [1, 2]}, xlabel="x", ylabel="y")
     score = 0.7 / ((5 + 2) / 6) ** 0.25

@@ -15,7 +15,6 @@ from helpers.comparisons import random_translator
 from helpers.pages import HTML
 from helpers.visit import SIZES, Visit, alone, faults_on_a_phone, visiting
 from unmasked.evaluation import maps_of_pairs
-from unmasked_book import recorded
 from unmasked_book.ablation import PARTS
 from unmasked_book.live import live, tables
 from unmasked_book.live.code import lines_of_places
@@ -135,9 +134,8 @@ def test_every_switch_changes_something_and_can_be_put_back(box: Locator):
     for part in PARTS:
         switch(box, camel(part))
         says(box, FIRST, re.compile("."))
-        measured = recorded("ablations")["models"]["de-en"][part]["bleu"]
         expect(box.locator(".unmasked-answers")).to_contain_text(f"Without {tables.PARTS[part]}")
-        expect(panel(box)).to_contain_text(f"from 50.0 to {measured:.1f}")
+        expect(panel(box)).to_contain_text(f"Without {tables.PARTS[part]}: ")
         switch(box, camel(part))
         says(box, FIRST)
 
@@ -359,6 +357,7 @@ def test_models_that_come_late_or_not_at_all(visit: Visit):
     german.click()  # the last choice wins
     with page.expect_response("**/en-de.bin"):
         held[0].continue_()
+    page.unroute("**/en-de.bin")
     page.wait_for_timeout(500)
     expect(box.get_by_label("A caption in German")).to_be_visible()
     english.click()

@@ -246,6 +246,7 @@ def plain_trace(
             at = f"{half}.{layer}"
             sums = [*(inputs[f"{at}.{part}_norm"] for part in parts[1:]), outputs[at]]
             for part, whole in zip(parts, sums, strict=True):
+                found[f"{at}.{part}.before"] = inputs[f"{at}.{part}_norm"]
                 found[f"{at}.{part}_norm"] = outputs[f"{at}.{part}_norm"]
                 found[f"{at}.{part}.sum"] = whole
             for kind in kinds.values():

@@ -49,10 +49,9 @@ class Explorable:
         data = html.escape(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
         said = html.escape(self.words)
         element = f"unmasked-{self.name}"
-        script = bundle(f"widgets/{self.name}.js")
         return (
             f'<{element} class="unmasked-live" role="group" aria-label="{said}" data="{data}">'
-            f"</{element}>\n<script>\n{script}</script>"
+            f"</{element}>\n<script>\n{bundle(f'widgets/{self.name}.js')}</script>"
         )
 
     def __repr__(self) -> str:
@@ -63,7 +62,7 @@ class Explorable:
 
 Beginning = tuple[int, ...]
 WIDEST, PENALTIES = 5, (0.0, 0.6, 1.0, 1.4)
-START = {"width": 4, "penalty": 0.0}
+WIDTH, PENALTY = 4, 0.0  # at first
 
 
 def explore_beam(translator: Translator, sentence: str) -> Explorable:
@@ -93,15 +92,13 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
     widths = range(1, WIDEST + 1)
     winners = [grown(after, width, limit, alpha)[1] for alpha in PENALTIES for width in widths]
     pieces = translator.target.words
-    used = sorted({token for found in known.values() for token, _ in found})
     data = {
         "sentence": sentence,
-        "tokens": [pieces[token] for token in used],
         "limit": limit,
         "widths": [*widths],
         "penalties": [*PENALTIES],
-        "start": START,
-        "tree": branches(known, {token: number for number, token in enumerate(used)}),
+        "start": {"width": WIDTH, "penalty": PENALTY},
+        "tree": branches(known, pieces),
     }
     found = dict.fromkeys(f"“{translator.target.decode(winner.path())}”" for winner in winners)
     words = (
@@ -109,23 +106,23 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
         f"{WIDEST} and a length penalty of {', '.join(f'{alpha:g}' for alpha in PENALTIES)}. "
         f"The sentences that win: {', '.join(found)}."
     )
-    root, best = trace_beam(model, source, START["width"], length_penalty=START["penalty"])
+    root, best = trace_beam(model, source, WIDTH, length_penalty=PENALTY)
     plain = [piece.removeprefix("▁") for piece in pieces]
     return Explorable("beam", plot_tree(root, best, plain), words, data)
 
 
 def branches(
     known: dict[Beginning, list[tuple[int, float]]],
-    numbers: dict[int, int],
+    pieces: Sequence[str],
     beginning: Beginning = (),
 ) -> list[list[Any]]:
-    """[token's number, log-probability, its own branches if they are known] for each."""
+    """[token, log-probability, its own branches if they are known] for each."""
     tree: list[list[Any]] = []
     for token, value in known[beginning]:
         longer = (*beginning, token)
-        tree.append([numbers[token], value])
+        tree.append([pieces[token], value])
         if longer in known:
-            tree[-1].append(branches(known, numbers, longer))
+            tree[-1].append(branches(known, pieces, longer))
     return tree
 
 

@@ -27,7 +27,9 @@ def ablations() -> str:
     rows = []
     for part, row in run["models"]["de-en"].items():
         same = f"{row['same when shuffled']} of 80"
-        rows.append([PARTS[part], f"{row['bleu']:.1f}", same, shortened(row["example"])])
+        text = row["example"]
+        short = text if len(text) <= 60 else f"{text[:60].rsplit(' ', 1)[0]} …"
+        rows.append([PARTS[part], f"{row['bleu']:.1f}", same, short])
     head = ["switched off", "BLEU", "unchanged when the source is shuffled"]
     return table([*head, "“Eine Katze jagt eine Frau.”"], rows, run["machine"])
 
@@ -77,7 +79,3 @@ def table(head: list[str], rows: list[list[str]], machine: dict[str, Any]) -> st
         f"{machine['date']}: `{machine['command']}`.*"
     )
     return "\n".join([*lines, "", note])
-
-
-def shortened(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"

@@ -8,7 +8,6 @@ import html
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from unmasked.errors import check_choice
@@ -19,7 +18,6 @@ from unmasked_book.live.bundle import HERE, bundle
 from unmasked_book.live.code import lines_of_places
 from unmasked_book.live.packing import packed
 from unmasked_book.live.tables import PARTS
-from unmasked_book.records import recorded
 
 WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",
@@ -41,8 +39,8 @@ def live(model: str | Path = "de-en") -> View:
     packed_model = packed(Path(model)) if own else model_file(name)
     data = base64.b64encode(packed_model).decode("ascii")
     box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
-    known = {"model": name, "names": [name], "at": ""} if own else page(name, [name])
-    call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(known)});'
+    page = {"names": [name], "at": ""}
+    call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(page)});'
     given = f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{name}"] = "{data}";'
     words = WORDS.get(name, "A sentence, translated by your model as you type.")
     return View(
@@ -50,16 +48,6 @@ def live(model: str | Path = "de-en") -> View:
         f"<script>\n{given}\n{script()}{call}\n</script>",
         f"{words} It needs a notebook that shows HTML and runs its scripts.",
     )
-
-
-def page(model: str, names: list[str], **where: Any) -> dict[str, Any]:
-    """What the script has to know: which models, and what a part of each is worth."""
-    scores = recorded("ablations")["models"]
-    worth = {
-        name: {camel(part) or "whole": f"{row['bleu']:.1f}" for part, row in scores[name].items()}
-        for name in names
-    }
-    return {"model": model, "names": names, "worth": worth, "at": "", **where}
 
 
 def camel(name: str) -> str:
@@ -73,7 +61,8 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
 
     If `drawn`, the figure as it is on paper, too.
     """
-    data = page(model, sorted(shipped_models()), at=at, linked=True)
+    others = sorted(set(shipped_models()) - {model})
+    data = {"names": [model, *others], "at": at, "linked": True}
     sent = len(model_file(model)) + len(gzip.compress(script().encode()))  # as servers send scripts
     drawing = figure("architecture-pre")._repr_html_() if drawn else ""
     values = {
@@ -91,14 +80,9 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
 @cache
 def script() -> str:
     """All of the translator's code and style, as one classic script."""
-    places = lines_of_places()
-    texts = dict(line for both in places.values() for lines in both for line in lines)
-    numbers = {
-        place: [[number for number, _ in lines] for lines in both] for place, both in places.items()
-    }
     text = bundle("widgets/page.js")
     names = {camel(part): name for part, name in PARTS.items() if part}
-    for name, known in (("LINES", numbers), ("TEXTS", texts), ("NAMES", names)):
+    for name, known in (("LINES", lines_of_places()), ("NAMES", names)):
         kept = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
         text = text.replace(f'"@{name}@"', kept)
     return text

@@ -19,13 +19,12 @@ def translator():
 
 def replayed(data, width, alpha):
     """The best sentence from what the page has, and from nothing else."""
-    numbers = [WORDS.words.index(token) for token in data["tokens"]]
 
     def after(beginning):
         branches = data["tree"]
         for token in beginning:
-            [branches] = [branch[2] for branch in branches if numbers[branch[0]] == token]
-        return [(numbers[number], value) for number, value, *_ in branches]
+            [branches] = [branch[2] for branch in branches if branch[0] == WORDS.words[token]]
+        return [(WORDS.words.index(token), value) for token, value, *_ in branches]
 
     return grown(after, width, data["limit"], alpha)[1].path()
 

@@ -10,7 +10,7 @@
 // What is computed on the way is kept by name in a trace, a Float32Array each:
 //   encoder.rows (of the table, times √D), encoder.input, memory; for each layer, as in plain.py,
 //   encoder.0.attention_norm, encoder.0.self.query, .key, .value, .weights, .heads, .output,
-//   encoder.0.attention.sum (with the residual), encoder.0.feed_forward_norm,
+//   encoder.0.attention.before, .sum (with the residual), encoder.0.feed_forward_norm,
 //   encoder.0.feed_forward.expand (after the activation), .contract, .sum
 // and likewise decoder.… with decoder.0.self, .cross and last, one row for each step.
 
@@ -57,6 +57,7 @@ export class Transformer {
 
   // A sublayer with its residual and its norm: before the sublayer (pre) or after the sum (post).
   residual(x, { norm }, name, { off, keep }, sublayer) {
+    keep(`${name}.before`, x);
     const normed = (y) => keep(`${name}_norm`, this.norm(norm, y, off));
     const join = (y) => keep(`${name}.sum`, off.residuals ? y : add(x, y));
     return this.config.norm === "pre" ? join(sublayer(normed(x))) : normed(join(sublayer(x)));

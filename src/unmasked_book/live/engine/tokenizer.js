@@ -16,14 +16,10 @@ export class Subwords {
       words.push(words[pairs[i]] + words[pairs[i + 1]]);
     }
     this.numbers = new Map(words.map((word, number) => [word, number]));
-    this.known = new Map(); // a piece of text → its tokens
   }
 
   encode(sentence) {
-    return split(normalize(sentence, this.cased)).flatMap((piece) => {
-      if (!this.known.has(piece)) this.known.set(piece, this.merge(piece));
-      return this.known.get(piece);
-    });
+    return split(normalize(sentence, this.cased)).flatMap((piece) => this.merge(piece));
   }
 
   // Joins the two neighbours that were merged earliest in training, until none is left.

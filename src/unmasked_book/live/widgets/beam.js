@@ -5,7 +5,7 @@ import { announcer, button, choice, defineElement, dress, make, printed } from "
 import { drawTree } from "./tree.js";
 
 // data.tree: the best continuations of the empty beginning, likeliest first, each
-// [number of its token in data.tokens, log-probability, its own continuations if they were needed].
+// [token, log-probability, its own continuations if they were needed].
 function buildBeam(element, data) {
   const chosen = { ...data.start };
   let search, step;
@@ -81,10 +81,10 @@ function reason(limit, alpha, winner, open) {
 }
 
 // The engine's search, with what was stored in place of a model.
-function beamSearch({ tree, tokens, limit }, width, alpha) {
-  const joint = tokens.some((token) => token.startsWith("▁")) ? "" : " ";
-  const continued = (parent, [number, value, next]) => {
-    const token = tokens[number], ends = token === "<eos>";
+function beamSearch({ tree, limit }, width, alpha) {
+  const joint = tree.some(([token]) => token.startsWith("▁")) ? "" : " ";
+  const continued = (parent, [token, value, next]) => {
+    const ends = token === "<eos>";
     const text = ends ? parent.text : (parent.text + joint + token).replaceAll("▁", " ").trimStart();
     return { token, value, ends, text, next };
   };

@@ -7,7 +7,8 @@ export function make(tag, parent, text, attributes = {}) {
   node.textContent = text ?? "";
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value === true ? "" : value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value || value === 0 || value === "") node.setAttribute(name, value);
   }
   parent?.appendChild(node);
   return node;
@@ -79,11 +80,8 @@ export function announcer(parent, pause = 700) {
   };
 }
 
-// A style, once a document.
 export function dress(css) {
-  const styles = [...document.querySelectorAll("style[data-unmasked-live]")];
-  if (styles.some(({ textContent }) => textContent === css)) return;
-  make("style", document.head, css, { "data-unmasked-live": "" });
+  make("style", document.head, css);
 }
 
 // The figure that stands before an element and says the same without a script: it makes way on

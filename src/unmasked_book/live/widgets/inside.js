@@ -9,8 +9,7 @@ import { plainWord } from "./view.js";
 const COLUMNS = 6; // of 128 numbers
 const MOST_ROWS = 40; // of a table: a translation that never ends has more
 const folds = new Map(); // what the reader has opened or closed stays so
-const LINES = "@LINES@"; // place → numbers of its lines of plain.py, and of those that call them
-const TEXTS = "@TEXTS@"; // number → the line
+const LINES = "@LINES@"; // place → its lines of plain.py, [number, text], and those that call them
 const SOURCE = "https://github.com/transformer-unmasked/unmasked/blob/main/src/unmasked/plain.py#L";
 
 // Fills the panel.
@@ -36,9 +35,9 @@ function fold(parent, kind, title, open = false) {
 
 function listing(parent, lines) {
   const code = make("ol", parent, null, { class: "unmasked-code" });
-  for (const number of lines) {
+  for (const [number, text] of lines) {
     const one = make("li", code, null, { value: number });
-    make("code", make("a", one, null, { href: SOURCE + number, target: "_blank", rel: "noopener" }), TEXTS[number]);
+    make("code", make("a", one, null, { href: SOURCE + number, target: "_blank", rel: "noopener" }), text);
   }
 }
 
@@ -89,7 +88,7 @@ const ROOMS = {
   },
 
   norm(parent, box, view) {
-    const before = view.vector(box, box.input, true), after = view.vector(box, box.name);
+    const before = view.vector(box, box.input), after = view.vector(box, box.name);
     if (view.state.off.has("norms")) make("p", parent, "Switched off: the vector passes as it is.");
     else {
       const [m, d] = spread(before), [n, e] = spread(after);
@@ -130,7 +129,7 @@ const ROOMS = {
   },
 
   add(parent, box, view) {
-    const before = view.vector(box, box.input, true), added = view.vector(box, box.added), after = view.vector(box, box.name);
+    const before = view.vector(box, box.input), added = view.vector(box, box.added), after = view.vector(box, box.name);
     const off = view.state.off.has("residuals");
     const angle = (180 / Math.PI) * Math.acos(Math.min(1, dot(before, after) / (length(before) * length(after) || 1)));
     make("p", parent, off ? "Switched off: what was there is lost, and only the result goes on."

@@ -3,23 +3,16 @@
 import { fromBase64, openPacked, unpack } from "../engine/open.js";
 import { make } from "./dom.js";
 
-const opened = new Map();
-
-export function openModel(name, at) {
-  if (!opened.has(name)) {
-    const opening = bytesOf(name, at).then(unpack).then(openPacked);
-    opening.catch(() => opened.delete(name)); // so that one can try again
-    opened.set(name, opening);
-  }
-  return opened.get(name);
-}
-
-async function bytesOf(name, at) {
+export async function openModel(name, at) {
   const given = (globalThis.unmaskedModels = globalThis.unmaskedModels || {});
   if (!given[name] && location.protocol === "file:") await addScript(`${at}${name}.js`);
-  if (given[name]) return fromBase64(given[name]);
-  const answer = await fetch(`${at}${name}.bin`);
-  if (!answer.ok) throw new Error(`the server answered ${answer.status} for ${name}.bin`);
+  const bytes = given[name] ? fromBase64(given[name]) : await fetched(`${at}${name}.bin`);
+  return openPacked(await unpack(bytes));
+}
+
+async function fetched(address) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`the server answered ${answer.status} for ${address.split("/").pop()}`);
   return answer.arrayBuffer();
 }
 

@@ -37,9 +37,9 @@ const SUBLAYERS = {
   ],
 };
 
-// The boxes of a half: { place, half, kind, title, part, layered, … }, and in a layer the names of the
-// rows that its panel shows: `input`, `added` and `name`, what comes out. `norm` is "pre" or "post", and
-// `final` says whether there is one at the end.
+// The boxes of a half: { place, half, kind, title, part, layered, … } and the names of the rows that its
+// panel shows: `input`, `added` and `name`, what comes out. `norm` is "pre" or "post", and `final` says
+// whether there is one at the end.
 export function boxesOf(half, norm, final = true) {
   const box = (kind, title, more) => ({ place: `${half}.${kind}`, half, kind, title, ...more });
   const last = half === "encoder" ? "memory" : "logits";
@@ -55,18 +55,17 @@ export function boxesOf(half, norm, final = true) {
 }
 
 function layerBoxes(half, norm, [place, title, part, name], number, box) {
-  const before = number ? SUBLAYERS[half][number - 1][3] : SUBLAYERS[half].at(-1)[3];
-  const from = `${before}${norm === "pre" ? ".sum" : "_norm"}`; // what the layer or the sublayer before gives
-  const given = { layered: true, input: from, earlier: number === 0 }; // earlier: it was the layer before
-  const prefix = number ? `${half}.${place}-` : `${half}.`;
-  const normed = box("norm", "norm", { ...given, name: `${name}_norm`, part: "norms", place: `${prefix}norm` });
-  if (norm === "post") Object.assign(normed, { input: `${name}.sum`, earlier: false });
-  const kind = place === "feed-forward" ? place : "attention";
-  const sub = box(kind, title, { layered: true, name: place, part, place: `${half}.${place}` });
+  const layered = true, before = `${name}.before`, sum = `${name}.sum`, normed = `${name}_norm`;
+  const kind = place === "feed-forward" ? place : "attention", prefix = number ? `${half}.${place}-` : `${half}.`;
   const output = kind === "attention" ? `${place}.output` : "feed_forward.contract";
-  const added = { ...given, added: output, name: `${name}.sum`, part: "residuals", place: `${prefix}add` };
-  const add = box("add", "add (residual)", added);
-  return norm === "pre" ? [normed, sub, add] : [sub, add, normed];
+  const normBox = box("norm", "norm", {
+    layered, place: `${prefix}norm`, input: norm === "pre" ? before : sum, name: normed, part: "norms",
+  });
+  const sub = box(kind, title, { layered, name: place, part, place: `${half}.${place}` });
+  const add = box("add", "add (residual)", {
+    layered, place: `${prefix}add`, input: before, added: output, name: sum, part: "residuals",
+  });
+  return norm === "pre" ? [normBox, sub, add] : [sub, add, normBox];
 }
 
 // Where a token of a half is looked at: the place that is open, if it is of that half.

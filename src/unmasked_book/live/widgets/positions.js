@@ -1,6 +1,5 @@
 // Chapter 2: a position as the hands of clocks. Each pair of columns (sine, cosine) is one hand, which turns
 // by its frequency ω at each step. A second hand stands δ steps further on.
-import { sinusoid } from "../engine/formulas.js";
 import { announcer, choice, defineElement, dress, make, printed, slider } from "./dom.js";
 
 function frequencies(width) {
@@ -52,9 +51,6 @@ function build(element, data) {
   const named = { role: "img", "aria-label": "The dot product over the offset" };
   const plot = make("svg", element, null, { class: "up-plot", ...named });
   const say = announcer(element);
-  const details = make("details", element);
-  make("summary", details, "The two rows, number by number");
-  const table = make("table", details, null, { class: "unmasked-table" });
 
   // One pair of columns: two hands, and what the pair adds to the dot product.
   function clock(omega, i, p, offset) {
@@ -84,7 +80,6 @@ function build(element, data) {
     const sum = fixed(dotProduct(offset, width));
     equation.textContent = `PE(${p}) · PE(${p + offset}) = ${terms.replaceAll("+ −", "− ")} = ${sum}`;
     drawCurve(width, offset);
-    writeTable(width, p, p + offset);
     const angles = omegas.map((omega) => fixed(omega * offset)).join(", ");
     say(`From position ${p} to ${p + offset} the hands turn by ${angles} radians. `
       + `The dot product is ${sum}.`);
@@ -114,20 +109,6 @@ function build(element, data) {
     make("polyline", plot, null, { points, class: "up-curve" });
     const mark = { cx: x(offset), cy: y(dotProduct(offset, width)), r: 5, class: "up-mark" };
     make("circle", plot, null, mark);
-  }
-
-  function writeTable(width, p, q) {
-    table.textContent = "";
-    const head = make("tr", table), there = sinusoid(q, width);
-    for (const title of ["column", `PE(${p})`, `PE(${q})`, "product"]) make("th", head, title, { scope: "col" });
-    const row = (name, ...numbers) => {
-      const line = make("tr", table);
-      make("th", line, name, { scope: "row" });
-      for (const number of numbers) make("td", line, number);
-    };
-    sinusoid(p, width).forEach((here, i) =>
-      row(`${i}, ${i % 2 ? "cosine" : "sine"}`, ...[here, there[i], here * there[i]].map(fixed)));
-    row("sum", "", "", fixed(dotProduct(q - p, width)));
   }
 
   new ResizeObserver(paint).observe(plot); // and at first

@@ -33,7 +33,8 @@ export function newState(name) {
     text: examplesOf(name)[0] || "",
     order: null, // the source's positions, shuffled, but for that of <eos>
     hidden: new Set(), // source positions
-    forced: [], // tokens that the translation begins with
+    begin: "", // words that the translation begins with
+    forced: [], // or tokens, where one was chosen
     search: "greedy", // or beam, or sample
     temperature: 1,
     seed: 1,
@@ -62,35 +63,33 @@ export function sourceOf(text, { source }) {
   return [...source.encode(text).slice(0, MOST_TOKENS), EOS];
 }
 
-// With only those tokens and heads that this model has; words to begin with as tokens.
-export function fitted({ begin, ...state }, translator) {
-  const { model: { encoder, decoder, config }, target } = translator, layers = { encoder, decoder, cross: decoder };
-  const { length } = sourceOf(state.text, translator), sorted = [...(state.order ?? [])].sort((a, b) => a - b);
-  const order = sorted.length === length - 1 && sorted.every((one, place) => one === place) ? state.order : null;
+// With only those tokens and heads that this text and this model have.
+export function fitted(state, translator) {
+  const { encoder, decoder, config } = translator.model, layers = { encoder, decoder, cross: decoder };
+  const { length } = sourceOf(state.text, translator);
   const hidden = new Set([...state.hidden].filter((place) => place < length));
   const heads = new Set([...state.heads].filter((head) => {
     const [kind, layer, number] = head.split(" ");
     return layer < layers[kind].length && number < config.n_heads;
   }));
-  const known = (token, place) => token < target.words.length && (token > EOS || (token === EOS && place > 0));
-  const forced = begin ? target.encode(begin) : state.forced.filter(known);
-  return { ...state, order, hidden, heads, forced };
+  return { ...state, hidden, heads };
 }
 
 const PLACES = new Set(["encoder", "decoder"].flatMap((half) => boxesOf(half, "pre")).map(({ place }) => place));
 const HEAD = /^(encoder|decoder|cross)(\.(0|[1-9]\d*)){2}$/;
 
-function written({ text, search, temperature, seed, at, layer, head, token, step, ...state }) {
+// As an address has it. (A source that was shuffled is in order there: chance may shuffle it again.)
+function written({ text, search, temperature, seed, at, layer, head, token, step, ...state }, target) {
   return {
     text, search, temperature, seed, at, layer, head, token, step,
-    order: state.order?.join(".") ?? "", hide: [...state.hidden].join("."), begin: state.forced.join("."),
+    hide: [...state.hidden].join("."), begin: state.begin || target.decode(state.forced),
     off: [...state.off].join(","), heads: [...state.heads].join(",").replaceAll(" ", "."),
   };
 }
 
-export function toHash(state) {
-  const usual = written(newState(state.model));
-  const changed = Object.entries(written(state)).filter(([name, value]) => value !== usual[name]);
+export function toHash(state, target) {
+  const usual = written(newState(state.model), target);
+  const changed = Object.entries(written(state, target)).filter(([name, value]) => value !== usual[name]);
   return "#live?" + new URLSearchParams([["model", state.model], ...changed]);
 }
 
@@ -99,13 +98,10 @@ export function fromHash(hash, names) {
   if (!hash.startsWith("#live?")) return null;
   const query = new URLSearchParams(hash.slice("#live?".length)), get = (name) => query.get(name) ?? "";
   const state = newState(names.includes(get("model")) ? get("model") : names[0]);
-  const list = (name) => (/^\d+(\.\d+)*$/.test(get(name)) ? get(name).split(".").map(Number) : []);
   const set = (name, allowed, read = String) => allowed(get(name)) && (state[name] = read(get(name)));
   state.text = (query.get("text") ?? state.text).slice(0, MOST_LETTERS);
-  state.order = list("order");
-  state.hidden = new Set(list("hide"));
-  state.forced = list("begin");
-  state.begin = state.forced.length ? "" : get("begin"); // words, for whoever writes a link
+  state.hidden = new Set(get("hide").split(".").filter((place) => /^\d+$/.test(place)).map(Number));
+  state.begin = get("begin");
   set("search", (value) => ["greedy", "beam", "sample"].includes(value));
   set("at", (value) => PLACES.has(value));
   set("temperature", (value) => value >= 0.1 && value <= 3, Number);

@@ -37,9 +37,8 @@ export const TOUR = [
     set: { at: "encoder.feed-forward-add", layer: 1 },
     say: (view) => {
       const size = (name) => length(view.vector(LAYER, name)).toFixed(1);
-      const before = view.model.config.norm === "pre" ? "attention.sum" : "attention_norm";
       return "Nothing is replaced: what was computed is added to the vector of " +
-        `“${view.word("encoder")}”, whose length goes from ${size(before)} to ${size("feed_forward.sum")}. Then the next layer.`;
+        `“${view.word("encoder")}”, whose length goes from ${size("feed_forward.before")} to ${size("feed_forward.sum")}. Then the next layer.`;
     },
   },
   {

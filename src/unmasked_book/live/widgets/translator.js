@@ -6,7 +6,6 @@ import { Figure } from "./figure.js";
 import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel } from "./loading.js";
 import { NAMES, PARTS, placeIn } from "./places.js";
-import { runInSlices } from "./running.js";
 import {
   MOST_LETTERS, examplesOf, fitted, fromHash, isBroken, newState, sourceOf, switchesOf, toHash,
 } from "./state.js";
@@ -16,8 +15,9 @@ import { View, plainWord } from "./view.js";
 
 const LANGUAGES = { "de-en": ["German", "English"], "en-de": ["English", "German"] };
 const BEAM = 5;
+const SLICE = 20; // milliseconds, in which the model runs; then the page has its turn
 
-// `page` says where things are: { model, names, worth, at, linked }.
+// `page` says which models there are, and where: { names, at, linked }.
 export class Translator {
   constructor(box, page) {
     this.box = box;
@@ -28,37 +28,31 @@ export class Translator {
   // Resolves when the first translation is on the page.
   async start() {
     const linked = () => this.page.linked && fromHash(location.hash, this.page.names);
-    await this.open(linked() || newState(this.page.model));
-    window.addEventListener("hashchange", async () => {
-      if (!linked()) return;
-      await this.open(linked());
-      this.text.focus({ preventScroll: true });
-    });
+    await this.open(linked() || newState(this.page.names[0]));
+    window.addEventListener("hashchange", () => linked() && this.turnTo(linked()));
   }
 
-  // The newest call wins. If its model cannot be loaded, what was there before stays.
+  // The newest call wins, and gives true. If its model cannot be loaded, what was there before stays.
   async open(state) {
     const mine = (this.opening = {});
     let failed = "";
     if (this.translator) this.tell("Loading the model …");
     try {
-      const translator = await openModel(state.model, this.page.at);
-      if (mine !== this.opening) return;
+      const isOpen = state.model === this.state?.model;
+      const translator = isOpen ? this.translator : await openModel(state.model, this.page.at);
+      if (mine !== this.opening) return false;
       this.translator = translator;
-      this.begins(state);
+      this.state = fitted(state, translator);
+      this.view = this.before = null; // before: on the tour, what the reader had switched off
     } catch (error) {
       if (!this.translator) throw error;
-      if (mine !== this.opening) return;
+      if (mine !== this.opening) return false;
       failed = `The other model could not be loaded: ${error.message}. Try again.`;
     }
     this.build();
     await this.run();
     if (failed) this.tell(failed);
-  }
-
-  begins(state) {
-    this.state = fitted(state, this.translator);
-    this.view = this.before = null; // before: on the tour, what the reader had switched off
+    return true;
   }
 
   // --- The page ---------------------------------------------------------------------------------
@@ -69,10 +63,10 @@ export class Translator {
     box.replaceChildren();
     if (this.page.names.length > 1) {
       const directions = this.page.names.map((name) => [name, LANGUAGES[name].join(" → ")]);
-      choice(box, "Translate", directions, state.model, (name) => this.turnTo(name));
+      choice(box, "Translate", directions, state.model, (name) => this.turnTo(newState(name), "[type=radio]:checked"));
     }
     const said = to ? `A caption in ${from}` : "A sentence";
-    this.text = make("textarea", make("label", box, said, { class: "unmasked-wide" }), state.text, {
+    this.text = make("textarea", make("label", box, said), state.text, {
       rows: 2, maxlength: MOST_LETTERS, lang: to && source, spellcheck: "false",
       oninput: () => this.newText(this.text.value),
     });
@@ -102,8 +96,8 @@ export class Translator {
     this.tourBox = this.group(this.panel, "tour", "unmasked-row unmasked-tour");
     this.content = make("div", this.panel);
 
-    this.searching(make("details", box, null, { open: state.search !== "greedy" || state.forced.length > 0 }), to);
-    button(make("p", box), "Reset", () => this.reset());
+    this.searching(make("details", box, null, { open: state.search !== "greedy" || state.begin !== "" }), to);
+    button(make("p", box), "Reset", () => this.turnTo(newState(this.state.model)));
     if (!to) return;
     make("p", box, "A small model, trained on 29,000 image captions and nothing else. It has never seen a question, " +
       (state.model === "de-en" ? "stumbles over negation, " : "") + "reads everything in lower case, and gives odd " +
@@ -130,8 +124,8 @@ export class Translator {
     slider(this.chance, "temperature", range, (temperature) => this.change({ temperature }));
     button(this.chance, "Draw again", () => this.change({ seed: this.state.seed + 1 }));
     const begin = make("label", make("p", how), `The translation must begin with${to ? ` (in ${to})` : ""} `);
-    const force = () => this.force(this.begin.value);
-    this.begin = make("input", begin, null, { type: "text", maxlength: 200, oninput: force });
+    const oninput = () => this.change({ begin: this.begin.value, forced: [] });
+    this.begin = make("input", begin, null, { type: "text", maxlength: 200, oninput });
     this.tree = make("div", how);
     make("p", this.tree, "The beam's tree, one column per step, the likeliest beginning on top. A number is the " +
       "log-probability so far; in an orange box a sentence ends, and its number is the score after the length " +
@@ -140,14 +134,14 @@ export class Translator {
 
   // --- What the reader does -----------------------------------------------------------------------
 
-  // Another direction; the keyboard stays on the choice.
-  async turnTo(name) {
-    await this.open(newState(name));
-    this.box.querySelector("input[type=radio]:checked").focus();
+  // Another direction, what a link describes, or the beginning; and where the keyboard is then.
+  async turnTo(state, focus = "textarea") {
+    if (!(await this.open(state))) return;
+    this.box.querySelector(focus).focus({ preventScroll: true });
     this.writeHash();
   }
 
-  // What everybody should see, and not only hear: loading, errors, a link that was copied.
+  // What everybody should see, and not only hear: loading and errors.
   tell(words) {
     this.note.textContent = words;
   }
@@ -182,15 +176,7 @@ export class Translator {
   }
 
   newText(text) {
-    this.change({ text, forced: [], order: null, hidden: new Set() });
-  }
-
-  reset() {
-    this.begins(newState(this.state.model));
-    this.build();
-    this.run();
-    this.writeHash();
-    this.text.focus({ preventScroll: true });
+    this.change({ text, begin: "", forced: [], order: null, hidden: new Set() });
   }
 
   // Whether the panel shows what the reader has set, and not what was there before, while the model still runs.
@@ -213,24 +199,17 @@ export class Translator {
     this.change({ order });
   }
 
-  force(words) {
-    try {
-      this.change({ forced: this.translator.target.encode(words) });
-    } catch (error) {
-      this.tell(error.message);
-    }
-  }
-
   insteadOf(position, token) {
     if (!this.isNew) return;
     this.how.open = true; // where the forced beginning can be seen, and changed
-    this.change({ forced: [...this.view.tokens.slice(0, position), token] });
+    this.change({ begin: "", forced: [...this.view.tokens.slice(0, position), token] });
   }
 
   writeHash() {
     if (!this.page.linked) return;
     clearTimeout(this.writing);
-    this.writing = setTimeout(() => history.replaceState(null, "", toHash({ ...this.state, ...this.before })), 400);
+    const set = () => ({ ...this.state, ...this.before });
+    this.writing = setTimeout(() => history.replaceState(null, "", toHash(set(), this.translator.target)), 400);
   }
 
   // --- The tour -----------------------------------------------------------------------------------
@@ -300,8 +279,8 @@ export class Translator {
   }
 
   *search(memory, off) {
-    const { search, temperature, seed, forced } = this.state;
-    const options = { off, prefix: forced };
+    const { search, temperature, seed, begin, forced } = this.state;
+    const options = { off, prefix: begin ? this.translator.target.encode(begin) : forced };
     if (search === "sample") return yield* sample(this.model, memory, { ...options, temperature, seed });
     if (search === "greedy") return yield* greedy(this.model, memory, options);
     const alpha = this.translator.about?.length_penalty ?? 0.6;
@@ -318,7 +297,8 @@ export class Translator {
     this.showInside();
     this.showTour();
     this.chance.hidden = this.state.search !== "sample";
-    if (document.activeElement !== this.begin) this.begin.value = this.translator.target.decode(this.state.forced);
+    const { begin, forced } = this.state;
+    if (document.activeElement !== this.begin) this.begin.value = begin || this.translator.target.decode(forced);
     this.showTree();
   }
 
@@ -354,17 +334,9 @@ export class Translator {
       : "Nothing to see yet: type a sentence.";
     renew(this.content, () => {
       if (!view.tokens.length) return;
-      for (const part of state.off) make("p", this.content, `Without ${NAMES[part]}: ${this.worthOf(part)}`);
+      for (const part of state.off) make("p", this.content, `Without ${NAMES[part]}: ${PARTS[part]}`);
       showInside(this.content, box, view, this);
     });
-  }
-
-  // What to notice, and what was measured with this part alone switched off.
-  worthOf(part) {
-    const worth = this.page.worth?.[this.state.model];
-    if (!worth) return PARTS[part];
-    return `${PARTS[part]} With only this off BLEU, which compares eighty captions with human translations, goes ` +
-      `from ${worth.whole} to ${worth[part]}.`;
   }
 
   // The tokens of both halves, a button each.
@@ -407,4 +379,17 @@ function renew(part, fill) {
   part.replaceChildren();
   fill();
   if (place >= 0) stops()[Math.min(place, stops().length - 1)]?.focus({ preventScroll: true });
+}
+
+// The result of a generator; or nothing, once `givenUp()` says that nobody waits for it any more.
+async function runInSlices(generator, givenUp) {
+  let end = performance.now() + SLICE;
+  for (;;) {
+    const { done, value } = generator.next();
+    if (done) return value;
+    if (performance.now() < end) continue;
+    await new Promise((resolve) => setTimeout(resolve));
+    if (givenUp()) return undefined;
+    end = performance.now() + SLICE;
+  }
 }

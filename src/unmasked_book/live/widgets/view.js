@@ -41,8 +41,8 @@ export class View {
   }
 
   // The row of the chosen token, of what a box calls `name`.
-  vector(box, name, isInput) {
-    return this.all(box.half, this.named(box, name, isInput))[this.row(box.half)];
+  vector(box, name) {
+    return this.all(box.half, this.named(box, name))[this.row(box.half)];
   }
 
   // All rows by a name of the trace, one for each token; none if that was not computed.
@@ -52,12 +52,10 @@ export class View {
     return found && count ? this.model.rows(found, found.length / count) : [];
   }
 
-  // The name in the trace of what a box of a layer calls `name`.
-  named({ half, layered, earlier }, name, isInput = false) {
-    if (!layered) return name === "memory" ? name : `${half}.${name}`;
-    if (!isInput || !earlier) return `${half}.${this.layer(half)}.${name}`;
-    const layer = this.layer(half) - 1;
-    return layer < 0 ? `${half}.input` : `${half}.${layer}.${name}`;
+  // The name in the trace of what a box calls `name`.
+  named({ half, layered }, name) {
+    if (layered) return `${half}.${this.layer(half)}.${name}`;
+    return name === "memory" ? name : `${half}.${name}`;
   }
 
   // The weights of one head, a row for each query: [queries][keys so far].
