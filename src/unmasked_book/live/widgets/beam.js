@@ -1,7 +1,7 @@
 // Beam search, step by step, on continuations that a model has given before.
 import { penalty } from "../engine/formulas.js";
 import { finish, walk } from "../engine/beam.js";
-import { announcer, button, choice, defineElement, dress, make, printed } from "./dom.js";
+import { announcer, button, choice, defineElement, make, printed } from "./dom.js";
 import { drawTree } from "./tree.js";
 
 // data.tree: the best continuations of the empty beginning, likeliest first, each
@@ -94,5 +94,5 @@ function beamSearch({ tree, limit }, width, alpha) {
   return { nodes, steps: nodes.at(-1).time };
 }
 
-dress("@CSS@");
+make("style", document.head, "@CSS@");
 defineElement("unmasked-beam", buildBeam);

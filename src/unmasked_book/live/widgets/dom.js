@@ -80,10 +80,6 @@ export function announcer(parent, pause = 700) {
   };
 }
 
-export function dress(css) {
-  make("style", document.head, css);
-}
-
 // The figure that stands before an element and says the same without a script: it makes way on
 // the screen, and stays for print.
 function replaceFigure(element) {

@@ -1,7 +1,7 @@
 // Chapter 1: a mask taken in hand. Each row is a query, each column a key that it may attend to or not;
 // below them stands what softmax makes of the scores of one row.
 import { softmax } from "../engine/formulas.js";
-import { announcer, arrowKeys, button, choice, defineElement, dress, make, printed, slider } from "./dom.js";
+import { announcer, arrowKeys, button, choice, defineElement, make, printed, slider } from "./dom.js";
 
 const MAY = "may attend", BY_HAND = "hidden by hand";
 const PADDED = "hidden: padding", FUTURE = "hidden: the future";
@@ -136,5 +136,5 @@ function build(element, data) {
   attend("decoder");
 }
 
-dress("@CSS@");
+make("style", document.head, "@CSS@");
 defineElement("unmasked-masks", build);

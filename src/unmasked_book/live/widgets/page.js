@@ -1,9 +1,9 @@
 // The translator's place in a page: after the click, and what is said if it cannot be loaded.
 
-import { dress, make } from "./dom.js";
+import { make } from "./dom.js";
 import { Translator } from "./translator.js";
 
-dress("@CSS@");
+make("style", document.head, "@CSS@");
 
 // Fills the box that held the button; `page` is the data that came with it.
 globalThis.unmaskedLive = async (box, page) => {

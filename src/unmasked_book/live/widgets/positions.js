@@ -1,6 +1,6 @@
 // Chapter 2: a position as the hands of clocks. Each pair of columns (sine, cosine) is one hand, which turns
 // by its frequency ω at each step. A second hand stands δ steps further on.
-import { announcer, choice, defineElement, dress, make, printed, slider } from "./dom.js";
+import { announcer, choice, defineElement, make, printed, slider } from "./dom.js";
 
 function frequencies(width) {
   return Array.from({ length: width / 2 }, (_, i) => 10000 ** ((-2 * i) / width));
@@ -114,5 +114,5 @@ function build(element, data) {
   new ResizeObserver(paint).observe(plot); // and at first
 }
 
-dress("@CSS@");
+make("style", document.head, "@CSS@");
 defineElement("unmasked-positions", build);
