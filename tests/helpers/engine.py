@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from playwright.sync_api import Page
-from torch import Tensor, nn
+from torch import Tensor
 
 from unmasked.tokens import EOS, PADDING
 from unmasked_book.live.bundle import bundle
@@ -118,21 +118,6 @@ class Engine:
         self, kind: str, sources: Sequence[list[int]], off: Any = None, **options: Any
     ) -> list[list[int]]:
         return self.ask("search", sources, kind, options, off or {})
-
-
-class InBrowser(nn.Module):
-    """The engine as a module, for `unmasked.check`: batches [B, S] and [B, T] → [B, T, V]."""
-
-    def __init__(self, engine: Engine, off: Mapping[str, Any] | None = None) -> None:
-        super().__init__()
-        self.engine, self.off = engine, off or {}
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        rows = []
-        for one, other in zip(source.tolist(), target.tolist(), strict=True):
-            hidden = [place for place, token in enumerate(one) if token == PADDING]
-            rows += self.engine.logits([(one, other)], {**self.off, "hidden": hidden})
-        return torch.stack(rows)
 
 
 def numbers_of(kept: str) -> Tensor:
