@@ -1,16 +1,13 @@
-"""The engine and the translator in Firefox, where it is installed."""
+"""The translator and the live figures in Firefox, where it is installed."""
 
 import shutil
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from helpers.browsers import Firefox
-from helpers.comparisons import of_model
-from helpers.pages import HTML
 
 PATH = shutil.which("firefox-esr") or shutil.which("firefox")
 FIGURES = {"01_masks": "masks", "02_positional_encoding": "positions", "09_decoding": "beam"}
@@ -36,16 +33,8 @@ def says(firefox: Firefox, *texts: str) -> None:
     assert found == [*texts]
 
 
-def test_token_ids_logits_maps_and_greedy_translations_are_the_packages(firefox: Firefox):
-    rows = list(islice(of_model(firefox, "de-en", every=16), 10))
-    assert rows[-1]["what"] == "greedy translations"
-    for row in rows:
-        assert row.get("differ", row.get("largest")) <= row["limit"], row
-
-
-@pytest.mark.parametrize("place", ["site", "file"])
-def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str, place: str):
-    firefox.goto(f"{site if place == 'site' else HTML.as_uri()}/book/live.html")
+def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str):
+    firefox.goto(f"{site}/book/live.html")
     firefox.click(".unmasked-live button")
     says(firefox, "a black cat sleeps in a chair.")
     firefox.evaluate(TYPE, "Eine Katze jagt eine Frau.")
@@ -54,7 +43,7 @@ def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str, place
     says(firefox, "a cat chases a woman.", "a woman chases a cat.")
 
 
-@pytest.mark.parametrize(("chapter", "name"), FIGURES.items())
-def test_the_live_figures_open(firefox: Firefox, site: str, chapter: str, name: str):
-    firefox.goto(f"{site}/book/{chapter}.html")
-    assert firefox.evaluate(DRAWN, name)
+def test_the_live_figures_open(firefox: Firefox, site: str):
+    for chapter, name in FIGURES.items():
+        firefox.goto(f"{site}/book/{chapter}.html")
+        assert firefox.evaluate(DRAWN, name)

@@ -85,10 +85,6 @@ class Firefox:
     def goto(self, address: str) -> None:
         self.send("WebDriver:Navigate", {"url": address})
 
-    def add_script_tag(self, content: str) -> None:
-        script = "document.head.append(Object.assign(document.createElement('script'), { text }))"
-        self.evaluate(f"text => {{ {script}; }}", content)
-
     def evaluate(self, function: str, given: Any = None) -> Any:
         """Outside of the protocol's own sandbox, where the page's names are known."""
         script = (
