@@ -45,8 +45,8 @@ class Visit:
 
 
 @contextmanager
-def visiting(browser: Browser, site: str, size: str = "wide") -> Iterator[Visit]:
-    context = browser.new_context(viewport=SIZES[size], reduced_motion="reduce")
+def visiting(browser: Browser, site: str) -> Iterator[Visit]:
+    context = browser.new_context(viewport=SIZES["wide"], reduced_motion="reduce")
     visit = Visit(context.new_page(), site)
     yield visit
     assert visit.faults == []
@@ -54,9 +54,9 @@ def visiting(browser: Browser, site: str, size: str = "wide") -> Iterator[Visit]
 
 
 @contextmanager
-def alone(browser: Browser, html: str, size: str = "wide") -> Iterator[Locator]:
+def alone(browser: Browser, html: str) -> Iterator[Locator]:
     """A live element without the book around it; it may ask for nothing."""
-    with visiting(browser, "nowhere:", size) as visit:
+    with visiting(browser, "nowhere:") as visit:
         visit.page.set_content(f'<!doctype html><html lang="en"><title>alone</title>{STYLE}{html}')
         yield visit.page.locator(".unmasked-live, .unmasked-view")
 
