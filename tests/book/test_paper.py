@@ -1,13 +1,13 @@
 """What the page about the paper states, and no other test proves."""
 
 import inspect
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
-from helpers import layer_config, small_model
+from helpers import layer_config, operations, small_model
 from helpers.pages import prose
 from unmasked import MultiHeadAttention, TransformerConfig, attention
 from unmasked.encoder import EncoderLayer, Residual
@@ -83,18 +83,10 @@ def test_the_variance_of_a_score_is_the_width_and_the_divisor_undoes_it():
     assert plain[0] > 2 * plain[1] > 4 * plain[2]
 
 
-def cost_of(run, x):
-    """Floating point operations of its matrix products."""
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        run(x)
-    return counter.get_total_flops()
-
-
 @pytest.mark.parametrize("n_heads", [1, 8, 32])
 def test_one_head_or_eight_cost_the_same(n_heads):
-    module = MultiHeadAttention(32, n_heads)
-    cost = cost_of(lambda x: module(x, maps=[]), torch.randn(2, 5, 32))
-    assert cost == 2 * 2 * 5 * (4 * 32 * 32 + 2 * 5 * 32)
+    module, x = MultiHeadAttention(32, n_heads), torch.randn(2, 5, 32)
+    assert operations(lambda: module(x, maps=[])) == 2 * 2 * 5 * (4 * 32 * 32 + 2 * 5 * 32)
     assert sum(parameter.numel() for parameter in module.parameters()) == 4 * (32 * 32 + 32)
 
 
@@ -135,9 +127,8 @@ def test_a_step_with_the_cache_is_the_work_of_one_token():
     memory, state = model.encode(source), model.start()
     given = {"source_mask": padding_mask(source), "state": state}
     for time, token in enumerate(target.split(1, dim=1)):
-        cost = cost_of(
-            lambda x: model.decode(x, memory, **given, maps=attention.AttentionMaps.empty()), token
-        )
+        given["maps"] = attention.AttentionMaps.empty()
+        cost = operations(partial(model.decode, token, memory, **given))
         layer = 6 * d * d + 2 * d * ff + 2 * d * (time + 1) + 2 * d * 6
         layer += 2 * 6 * d * d if time == 0 else 0
         assert cost == 2 * 2 * layer

@@ -28,13 +28,7 @@ window.asked = (() => {
     }
     return btoa(text);
   };
-  // Each sentence is encoded once, however often it is asked about.
-  const known = new Map();
-  const memoryOf = (source, off) => {
-    const asked = JSON.stringify([source, off]);
-    if (!known.has(asked)) known.set(asked, finish(model.encode(source, switches(off))));
-    return known.get(asked);
-  };
+  const memoryOf = (source, off) => finish(model.encode(source, switches(off)));
   // A sentence token by token: what each step answers and computes, and the memory that it reads.
   const read = (source, target, given) => {
     const memory = memoryOf(source, given), off = switches(given);
@@ -71,8 +65,11 @@ window.asked = (() => {
     search: (sources, kind, options, off) =>
       sources.map((source) => search(memoryOf(source, off), kind, options, switches(off))),
     // The first tokens that sampling draws with seeds from 0.
-    draws: (source, count, options) => Array.from({ length: count }, (_, seed) =>
-      search(memoryOf(source, {}), "sample", { ...options, seed, limit: 1 }, {})[0]),
+    draws: (source, count, options) => {
+      const memory = memoryOf(source, {});
+      return Array.from({ length: count }, (_, seed) =>
+        search(memory, "sample", { ...options, seed, limit: 1 }, {})[0]);
+    },
     milliseconds: (sources) => sources.map((source) => {
       const began = performance.now();
       search(finish(model.encode(source)), "greedy", {}, {});

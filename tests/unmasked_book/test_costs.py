@@ -2,9 +2,8 @@
 
 import pytest
 from torch.nn import functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
-from helpers import ragged, small_config
+from helpers import operations, ragged, small_config
 from unmasked import Transformer, TransformerConfig, attention
 from unmasked.loss import teacher_forcing, translation_loss
 from unmasked_book import costs
@@ -13,13 +12,6 @@ CONFIGS = {
     "convolutions": small_config("pytorch_walkthrough"),
     "uneven": small_config(n_layers=3, n_decoder_layers=1, target_vocab=31, output_bias=True),
 }
-
-
-def operations(run):
-    """PyTorch's own count; attention must write its weights, or the count leaves it out."""
-    with FlopCounterMode(display=False) as counter:
-        run()
-    return counter.get_total_flops()
 
 
 @pytest.mark.parametrize("name", CONFIGS)
