@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 import torch
@@ -62,11 +63,10 @@ def turns(element: Locator) -> list[list[tuple[float, float]]]:
     return ends
 
 
-@pytest.mark.parametrize("width", [8, 16])
-def test_its_numbers_are_the_packages(positions: Locator, width: int):
-    positions.get_by_label(str(width), exact=True).check()
-    expect(positions.locator("figure")).to_have_count(width // 2)
-    for position, offset in ((12, 3), (0, 0), (100, 50)):
+def test_its_numbers_are_the_packages(positions: Locator):
+    for width, (position, offset) in product((8, 16), ((12, 3), (0, 0), (100, 50))):
+        positions.get_by_label(str(width), exact=True).check()
+        expect(positions.locator("figure")).to_have_count(width // 2)
         move(positions, position, offset)
         agree(positions, width, position, offset)
         for hands, place in zip(turns(positions), (position, position + offset), strict=True):

@@ -16,12 +16,11 @@ field.value = text; field.dispatchEvent(new Event("input")); }"""
 ANSWERS = "() => [...document.querySelectorAll('.unmasked-translation')].map(e => e.textContent)"
 DRAWN = """name => { const box = document.querySelector(`unmasked-${name}`);
 return box.clientHeight > 200 && box.querySelectorAll("svg, table, button").length > 0; }"""
-pytestmark = pytest.mark.skipif(PATH is None, reason="Firefox is not installed")
 
 
-@pytest.fixture(scope="module")
-def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    firefox = Firefox(PATH, Path(tmp_path_factory.mktemp("profile")))
+@pytest.fixture
+def firefox(tmp_path: Path) -> Iterator[Firefox]:
+    firefox = Firefox(PATH, tmp_path)
     yield firefox
     firefox.close()
 
@@ -33,7 +32,10 @@ def says(firefox: Firefox, *texts: str) -> None:
     assert found == [*texts]
 
 
-def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str):
+@pytest.mark.skipif(PATH is None, reason="Firefox is not installed")
+def test_the_translator_follows_what_is_typed_and_the_live_figures_open(
+    firefox: Firefox, site: str
+):
     firefox.goto(f"{site}/book/live.html")
     firefox.click(".unmasked-live button")
     says(firefox, "a black cat sleeps in a chair.")
@@ -41,9 +43,6 @@ def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str):
     says(firefox, "a cat chases a woman.")
     firefox.click("[data-switch=encoderPositions]")
     says(firefox, "a cat chases a woman.", "a woman chases a cat.")
-
-
-def test_the_live_figures_open(firefox: Firefox, site: str):
     for chapter, name in FIGURES.items():
         firefox.goto(f"{site}/book/{chapter}.html")
         assert firefox.evaluate(DRAWN, name)
