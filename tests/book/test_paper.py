@@ -109,17 +109,6 @@ def test_longer_sentences_take_no_more_operations_one_after_the_other():
     assert len({*counts}) == 1
 
 
-def test_the_decoder_reads_one_vector_for_each_source_token():
-    model = small_model()
-    source, target = torch.randint(3, 9, (2, 1, 5))
-    memory = model.encode(source).detach().requires_grad_()
-    assert memory.shape == (1, 5, 16)
-    logits = model.generator(model.decode(target, memory, source_mask=padding_mask(source)))
-    assert torch.equal(logits, model(source, target))
-    logits.square().sum().backward()
-    assert (memory.grad.abs().amax(-1) > 1e-9).all()
-
-
 def test_a_step_with_the_cache_is_the_work_of_one_token():
     """Its matrix products and one query's attention. The first step also reads the memory."""
     model, d, ff = small_model(), 16, 24
