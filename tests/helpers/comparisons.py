@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import statistics
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -270,11 +269,3 @@ def weights_of(split: Any, outputs: dict[str, Tensor], module: str, causal: bool
 
 def different(ours: Sequence[Any], theirs: Sequence[Any]) -> int:
     return sum(a != b for a, b in zip(ours, theirs, strict=True))
-
-
-def median_milliseconds(page: Page, name: str) -> float:
-    """Of a greedy translation with the int8 weights of the page, over all captions."""
-    engine = Engine(page, folder_of(name), int8=True)
-    sources = [unmasked.load(name).read(text) for text in texts(name)["captions"]]
-    engine.ask("milliseconds", sources[:20])
-    return statistics.median(engine.ask("milliseconds", sources))

@@ -70,11 +70,6 @@ window.asked = (() => {
       return Array.from({ length: count }, (_, seed) =>
         search(memory, "sample", { ...options, seed, limit: 1 }, {})[0]);
     },
-    milliseconds: (sources) => sources.map((source) => {
-      const began = performance.now();
-      search(finish(model.encode(source)), "greedy", {}, {});
-      return performance.now() - began;
-    }),
   };
 })();
 """
