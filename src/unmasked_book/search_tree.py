@@ -53,7 +53,7 @@ def trace_beam(
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
-    check_beam(model, source, max_new_tokens, BOS, EOS, beam_size, 1, length_penalty)
+    check_beam(model, source, max_new_tokens, beam_size, 1, length_penalty)
     if len(source) != 1:
         raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
     limit = int(limits_of(model, source, max_new_tokens))

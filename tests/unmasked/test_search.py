@@ -2,19 +2,17 @@
 
 import itertools
 import math
-import threading
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers import DEVICES, MODELS, VOCABULARY, copier, difference, ragged, small_model
-from unmasked import search, transformer
+from unmasked import search
 from unmasked.fast.steps import FastSteps
 from unmasked.masks import padding_mask
 from unmasked.search import (
@@ -30,7 +28,6 @@ from unmasked.search import (
     written_maps,
 )
 from unmasked.tokens import BOS, EOS, PADDING
-from unmasked.transformer import evaluating
 
 LENGTHS = [7, 4, 1, 6, 2]
 NEVER = {EOS: -1e6}  # ends a sentence
@@ -65,11 +62,10 @@ def logits_of(model, source, sentence):
 # --- The same by every way --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("drop_finished", [True, False])
 @pytest.mark.parametrize("make", [lambda: (untrained(), ragged(LENGTHS)), copier_and_source])
-def test_greedy_takes_the_likeliest_token_each_time(make, drop_finished):
+def test_greedy_takes_the_likeliest_token_each_time(make):
     model, source = make()
-    found = strip(greedy(model, source, 12, drop_finished=drop_finished))
+    found = strip(greedy(model, source, 12))
     for row, sentence in zip(source, found, strict=True):
         assert logits_of(model, row, sentence).argmax(-1).tolist() == sentence
         assert len(sentence) == 12 or sentence[-1] == EOS
@@ -98,7 +94,7 @@ def test_cached_equals_uncached_to_the_last_token(make, device):
     model, source = model.to(device), source.to(device)
     slow = greedy(model, source, 20, use_cache=False)
     assert torch.equal(greedy(model, source, 20), slow)
-    assert torch.equal(greedy(model, source.long(), 20, drop_finished=False), slow)
+    assert torch.equal(greedy(model, source.long(), 20), slow)
     assert torch.equal(beam(model, source, 1, 20).tokens[:, 0], slow)
     slow = beam(model, source, 4, 20, n_best=3, use_cache=False)
     for tokens in (source, source.long()):
@@ -265,8 +261,6 @@ def test_finished_sentences_leave_the_batch(monkeypatch):
         return step(self, tokens, parents)
 
     monkeypatch.setattr(FastSteps, "step", counted)
-    greedy(model, source, 40, drop_finished=False)
-    assert set(sizes) == {5}
     for find in (lambda: greedy(model, source, 40), lambda: beam(model, source, 4, 40)):
         sizes.clear()
         find()
@@ -285,8 +279,6 @@ def test_maps_are_those_of_what_was_written(width):
     for ours, theirs in zip(maps, expected, strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert difference(a, b) < 1e-12
-    other = written_maps(model, source, tokens, bos=5)
-    assert difference(other.cross[0], maps.cross[0]) > 1e-3
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -294,15 +286,14 @@ def test_the_limit_of_a_sentence_is_the_papers_and_does_not_depend_on_its_neighb
     """Of a model that never ends; the batch's padding counts for nobody either."""
     model, source = untrained(bias=NEVER), ragged([7, 1])
 
-    def found(source, **options):
+    def found(source):
         if width == 1:
-            return strip(greedy(model, source, **options))
+            return strip(greedy(model, source))
         return strip(beam(model, source, width, n_best=2).tokens.flatten(0, 1))
 
     together = found(F.pad(source, (0, 3)))
     assert together == [written for row in source for written in found(row[row != PADDING][None])]
     assert [len(written) for written in together[:: min(width, 2)]] == [57, 51]
-    assert together == found(source, drop_finished=False)
     learned = untrained(positions="learned", max_len=11, bias=NEVER)
     assert greedy(learned, ragged([3])).shape == (1, 11)
 
@@ -330,16 +321,6 @@ def test_a_search_leaves_the_model_as_it_was_and_its_results_can_be_used_in_trai
         model.zero_grad()
         model(source, tokens).square().sum().backward()
         assert model.generator.weight.grad.abs().max() > 0
-
-
-def test_other_begin_and_end_tokens():
-    model, source = copier_and_source()
-    row = next(i for i, words in enumerate(source.tolist()) if words[2] not in words[:2])
-    end = int(source[row, 2])
-    begun = model(source, torch.full((5, 1), 5))[:, 0, 1:].argmax(-1) + 1
-    for find in (greedy, lambda *given, **options: beam(*given[:2], 1, **options).tokens[:, 0]):
-        assert strip(find(model, source, eos=end))[row] == source[row, :3].tolist()
-        assert torch.equal(find(model, source, bos=5)[:, 0], begun)
 
 
 @given(
@@ -452,28 +433,6 @@ class Watched(TorchDispatchMode):
 def test_memory_is_taken_for_what_is_written_and_not_for_the_limit(find):
     with Watched():  # all end at once
         find(untrained(bias={EOS: 1e6}), ragged([5, 3, 1]), 10**9)
-
-
-def test_threads_that_use_a_model_in_training_mode_do_not_disturb_each_other():
-    """The first to leave must not switch dropout on under the others."""
-    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)).train()
-    inside, leave, seen = threading.Barrier(2), threading.Event(), []
-
-    def long():
-        with evaluating(model):
-            inside.wait()
-            leave.wait(60)
-            seen.append(any(module.training for module in model.modules()))
-
-    thread = threading.Thread(target=long)
-    thread.start()
-    with evaluating(model):
-        inside.wait()
-    leave.set()
-    thread.join()
-    assert seen == [False]
-    assert all(module.training for module in model.modules())
-    assert model not in transformer.EVALUATED
 
 
 @pytest.mark.parametrize("lengths", [[4], [4, 2, 6]])
