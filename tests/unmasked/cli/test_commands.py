@@ -170,14 +170,13 @@ def test_options_reach_the_training(command, tmp_path, monkeypatch):
     monkeypatch.setattr(running, "train", stop)
     out = tmp_path / "new"
     line = f"train --config tiny.toml --out {out} --device cpu"
-    found = command(f"{line} --tensorboard --every 7 --checkpoint-every 8 --resume")
+    found = command(f"{line} --every 7 --checkpoint-every 8 --resume")
     assert (found.status, found.err) == (1, "python -m unmasked train: the loss is nan\n")
     expected = {"folder": out / "checkpoints", "device": torch.device("cpu"), "every": 7,
-                "checkpoint_every": 8, "progress": True, "resume": True,
-                "tensorboard_folder": out / "tensorboard"}  # fmt: skip
+                "checkpoint_every": 8, "progress": True, "resume": True}  # fmt: skip
     assert given.items() >= expected.items()
     command(f"{line} --quiet")
-    assert not any(given[name] for name in ("progress", "resume", "tensorboard_folder"))
+    assert not any(given[name] for name in ("progress", "resume"))
 
 
 # --- translate --------------------------------------------------------------------------------
