@@ -164,15 +164,10 @@ def gradient(probe: Probe) -> Finding:
 
     A key's bias is like that: it moves all scores of a row together, and softmax does not see it.
     """
-    try:
+    found = gradients(probe)
+    if not any(gradient is not None for gradient in found.values()):
+        probe.model.train()  # some models make no gradients in evaluation mode
         found = gradients(probe)
-        if not any(gradient is not None for gradient in found.values()):
-            probe.model.train()  # some models make no gradients in evaluation mode
-            found = gradients(probe)
-    except AnswerError as error:
-        if "use_reentrant" not in error.what:
-            raise
-        return Finding("gradient", "not offered", "checkpoints with use_reentrant=True forbid it")
     if not found:
         return Finding("gradient", "not offered", "no parameter asks for one")
     none = [name for name, g in found.items() if g is None]
