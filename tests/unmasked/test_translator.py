@@ -31,12 +31,13 @@ def test_sentences_become_tokens_with_their_marks():
     assert corpus.pairs == [([3, 5, EOS], [BOS, 8, EOS]), ([4, EOS], [BOS, 3, 4, EOS])]
 
 
-@pytest.mark.parametrize(("beam_size", "batch_size"), [(1, 4), (3, 1), (3, 4), (3, 128)])
-def test_each_translation_is_the_one_found_alone_and_in_its_place(beam_size, batch_size):
+@pytest.mark.parametrize(("beam_size", "batch"), [(1, 4), (3, 1), (3, 4), (3, 128)])
+def test_each_translation_is_the_one_found_alone_and_in_its_place(monkeypatch, beam_size, batch):
+    monkeypatch.setattr(translator, "BATCH", batch)
     made = trained()
     dice = random.Random(2)
     sentences = [" ".join(dice.choices("abcdef", k=dice.randint(1, 7))) for _ in range(23)]
-    found = made.translate(sentences, beam_size=beam_size, batch_size=batch_size)
+    found = made.translate(sentences, beam_size=beam_size)
     for sentence, written in zip(sentences, found, strict=True):
         source = made.tokens([sentence])
         best = beam(made.model, source, beam_size).tokens[:, 0]
@@ -66,7 +67,9 @@ def test_sentences_of_a_length_go_together_and_the_longest_first(monkeypatch):
         return greedy(model, source, *given)
 
     monkeypatch.setattr(translator, "greedy", noted)
-    untrained().translate(texts, batch_size=2, max_new_tokens=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(translator, "BATCH", 2)
+        untrained().translate(texts, max_new_tokens=1)
     monkeypatch.setattr(translator, "BUDGET", 8)  # tokens, however many sentences may go together
     untrained().translate(texts, max_new_tokens=1)
     assert shapes == [(2, 4), (2, 3), (1, 2)] * 2

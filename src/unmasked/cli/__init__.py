@@ -22,7 +22,6 @@ COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info"
 
 def main() -> None:
     """Runs a command; what its user did wrong is said in one line, without a traceback."""
-    open_streams()
     use_utf8()
     try:
         try:
@@ -89,17 +88,6 @@ class Parser(argparse.ArgumentParser):
             ["commands:", *about, "", "example:", f"  {program()} train --help"]
         )
         return super().format_help()
-
-
-def open_streams() -> None:
-    """Where one was closed, nothing is read and nothing is shown; but no result is lost unsaid."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        sys.exit(f"{program()}: standard output is closed; send it to a file or /dev/null")
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115
 
 
 def use_utf8() -> None:
