@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -240,22 +240,9 @@ def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float
 # --- Steps ------------------------------------------------------------------------------------
 
 
-class Steps(Protocol):
-    """A decoder that is asked for one token after the other."""
-
-    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
-
-        Padding has -inf: it fills rows, and is never generated.
-        """
-
-    def keep(self, rows: Tensor) -> None:
-        """Forgets the sentences that are finished."""
-
-
 def steps_of(
     model: Transformer, source: Tensor, width: int, limit: int, *, use_cache: bool = True
-) -> Steps:
+) -> FastSteps | Cached:
     """The fastest that is right for this model and these sentences."""
     if not use_cache:
         return Recomputed(model, source, width, limit)
@@ -272,6 +259,10 @@ class Cached:
         self.memory = model.encode(source).repeat_interleave(width, dim=0)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
+
+        Padding has -inf: it fills rows, and is never generated.
+        """
         batch, width = tokens.shape
         if width > 1:  # each goes on where its parent was
             first = torch.arange(batch, device=tokens.device)[:, None] * width
@@ -289,6 +280,7 @@ class Cached:
         return without_padding(self.model.generator(x).view(batch, width, -1))
 
     def keep(self, rows: Tensor) -> None:
+        """Forgets the sentences that are finished."""
         rows = rows.repeat_interleave(len(self.memory) // len(rows))
         self.mask, self.memory = self.mask[rows], self.memory[rows]
         self.state.select(rows)

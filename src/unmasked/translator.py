@@ -101,7 +101,7 @@ class Translator:
                 return greedy(self.model, source, max_new_tokens)
             return beam(self.model, source, beam_size, max_new_tokens, **options).tokens[:, 0]
 
-        texts = listed(sentences)
+        texts = [sentences] if isinstance(sentences, str) else list(sentences)
         translations = self.in_batches(texts, search, progress, width=beam_size)
         written = [of_one[0] if of_one else "" for of_one in translations]
         return written[0] if isinstance(sentences, str) else written
@@ -133,7 +133,7 @@ class Translator:
         def search(source: Tensor) -> Tensor:
             return sample(self.model, source, max_new_tokens, **options, seed=generator)
 
-        return self.in_batches(listed(sentences), search, progress, each=n_samples)
+        return self.in_batches(list(sentences), search, progress, each=n_samples)
 
     def in_batches(
         self,
@@ -218,16 +218,6 @@ class Translator:
         filled(model, kept.tensors)
         check_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)
-
-
-def listed(sentences: str | Iterable[str]) -> list[str]:
-    if isinstance(sentences, str):
-        return [sentences]
-    try:
-        return list(sentences)
-    except TypeError:
-        fix = "give one text, or several in a list"
-        raise invalid("sentences", "sentences", type(sentences).__name__, fix) from None
 
 
 # --- The trained models of this package -------------------------------------------------------

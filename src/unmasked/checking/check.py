@@ -16,7 +16,7 @@ from . import properties, reach
 from .order import order
 from .probe import AnswerError, Forward, Probe
 from .properties import cached, gradient, padded
-from .registered import Hidden, hidden, registered, shared
+from .registered import hidden, registered, shared
 from .report import Finding, Report
 from .state import precisely, undisturbed
 
@@ -64,30 +64,24 @@ def check(
         before = hidden(model)
         with undisturbed(model) as restore:
             probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
-            tests = questions(before, pairs, step or plainly)
+            tests: dict[str, Callable[[Probe], Finding]] = {
+                "runs": properties.runs,
+                "repeats": properties.repeats,
+                "causality": reach.causality,
+                "own words": reach.own_words,
+                "source": reach.source,
+                "order": order,
+                "padding": padded,
+                "gradient": gradient,
+                "registered": partial(registered, before=before),
+                "tied": partial(shared, pairs=pairs),
+                "cached": partial(cached, step=step or plainly),
+            }
             silent = {} if step else {"cached": "no step was given"}
             report = Report(tuple(findings(probe, tests, silent, restore)))
     if not quiet:
         print(report)
     return report
-
-
-def questions(
-    before: Hidden, pairs: list[tuple[str, str]], step: Forward
-) -> dict[str, Callable[[Probe], Finding]]:
-    return {
-        "runs": properties.runs,
-        "repeats": properties.repeats,
-        "causality": reach.causality,
-        "own words": reach.own_words,
-        "source": reach.source,
-        "order": order,
-        "padding": padded,
-        "gradient": gradient,
-        "registered": partial(registered, before=before),
-        "tied": partial(shared, pairs=pairs),
-        "cached": partial(cached, step=step),
-    }
 
 
 def findings(

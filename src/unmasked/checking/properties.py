@@ -4,7 +4,7 @@ import contextlib
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from .probe import LENGTHS, ROWS, TARGET, AnswerError, Forward, Probe, apart, backward, can_be_said
@@ -59,18 +59,16 @@ def repeats(probe: Probe) -> Finding:
     return Finding("repeats", "passed", "the same outputs again, and the same with gradients")
 
 
-def asleep(model: nn.Module) -> list[str]:
-    """Weights that are all zero, as some models begin, and that may hide what is behind them."""
-    return [
+def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
+    """Something that should have an effect has none: a fault, unless weights of zero explain it.
+
+    Some models begin with such weights, which hide what is behind them.
+    """
+    zeros = [
         name
-        for name, weight in model.named_parameters()
+        for name, weight in probe.model.named_parameters()
         if (weight.dim() > 1 or weight.numel() == 1) and not weight.any()
     ]
-
-
-def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
-    """Something that should have an effect has none: a fault, unless weights of zero explain it."""
-    zeros = asleep(probe.model)
     if zeros:
         fix = f"{listed(zeros)}: all zeros, which may be why; check again after some training"
     return Finding(name, "note" if zeros else "fault", what, fix)

@@ -84,9 +84,8 @@ def check_as_configured(module: Any) -> None:
     """Refuses what was changed after it was made: its counterpart is made by the configuration."""
     with torch.device("meta"):
         if isinstance(module, MultiHeadAttention):
-            bias = module.query.bias is not None
-            twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, bias=bias)
-            twin.dropout = module.dropout  # type: ignore[assignment]
+            given: Any = {"dropout": module.dropout, "bias": module.query.bias is not None}
+            twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, **given)
         else:
             kinds = (Transformer, EncoderLayer, DecoderLayer)  # or made from one of them
             kind: Any = next(kind for kind in kinds if isinstance(module, kind))

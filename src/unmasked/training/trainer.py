@@ -7,8 +7,8 @@ sentences are shared out.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -81,13 +81,16 @@ def train(
         processes(device) as group,
         torch.random.fork_rng(gpus),
         held(Path(folder)) if folder is not None and group.first else nullcontext(),
+        ExitStack() as after,
     ):
         trainer = Trainer(model.to(group.device), corpus, recipe, group)
         if folder is not None:
             trainer.begin(Path(folder), resume)
         silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
         bar = tqdm(total=recipe.steps, initial=trainer.step, desc="training", unit="step", **silent)
-        with bar, evaluating_after(model):
+        after.callback(model.eval)  # whatever happens, it is left ready for use
+        after.callback(model.zero_grad)
+        with bar:
             if trainer.step == 0 and not trainer.history.rows:
                 trainer.note(watch, report)
                 if report is not None and folder is not None:  # its models need one to go on
@@ -328,13 +331,3 @@ class LossOf(nn.Module):
             return torch.stack([0.0 * p.sum() for p in self.model.parameters()]).sum()
         options: Any = {"smoothing": self.smoothing, "packed": self.packed}
         return translation_loss(self.model, source, target, total=total, **options)
-
-
-@contextmanager
-def evaluating_after(model: Transformer) -> Iterator[None]:
-    """Whatever happens, the model is left ready for use, without gradients."""
-    try:
-        yield
-    finally:
-        model.eval()
-        model.zero_grad()
