@@ -163,7 +163,11 @@ class Alive(NamedTuple):
 
     def extend(self, logits: Tensor, n: int) -> Alive:
         """The n best continuations of each sentence, by their logits [B, W, V]."""
-        totals, parents, tokens = extend(self.totals, logits, n)
+        logits = logits.float()
+        best, words = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
+        scores = self.totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
+        totals, chosen = scores.flatten(1).topk(min(n, scores[0].numel()))
+        parents, tokens = chosen // best.shape[-1], words.flatten(1).gather(1, chosen)
         history = torch.cat([take(self.history, parents), tokens[:, :, None]], dim=-1)
         return Alive(self.rows, tokens, parents, totals, history)
 
@@ -334,18 +338,6 @@ class Finished:
         self.tokens[rows] = tokens.masked_fill(best.isneginf()[:, :, None], PADDING)
 
 
-def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The n best continuations of each sentence's hypotheses: their totals, parents and tokens.
-
-    [B, W], [B, W, V] → three times [B, n].
-    """
-    logits = logits.float()
-    best, tokens = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
-    scores = totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
-    totals, chosen = scores.flatten(1).topk(min(n, scores[0].numel()))
-    return totals, chosen // best.shape[-1], tokens.flatten(1).gather(1, chosen)
-
-
 def likeliest_of(x: Tensor) -> Tensor:
     """x.argmax(-1), the first of equals; on a CPU by NumPy, in a fraction of the time."""
     if x.device.type != "cpu":
@@ -358,18 +350,13 @@ def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
     """x.topk(k) over a long last dimension: the k best are in the k blocks with the best maxima."""
     if x.shape[-1] < 4 * k * block:
         return x.topk(k)
-    blocks = in_blocks(x, block)
+    if room := -x.shape[-1] % block:  # what is missing in the last block is never the best
+        x = F.pad(x, (0, room), value=-torch.inf)
+    blocks = x.view(*x.shape[:-1], -1, block)
     chosen = blocks.amax(-1).topk(k).indices  # [..., k]
     inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
     values, at = inside.flatten(-2).topk(k)
     return values, chosen.gather(-1, at // block) * block + at % block
-
-
-def in_blocks(x: Tensor, block: int) -> Tensor:
-    """[..., V] → [..., blocks, block]; what is missing in the last one is never the best."""
-    if room := -x.shape[-1] % block:
-        x = F.pad(x, (0, room), value=-torch.inf)
-    return x.view(*x.shape[:-1], -1, block)
 
 
 LENGTHS: dict[str, Callable[[int], float]] = {"gnmt": lambda n: (5 + n) / 6, "length": float}
