@@ -39,16 +39,13 @@ def run() -> None:
     options = parser.parse_args()
     if options.command is None:
         parser.error(f"expected a command: {', '.join([*COMMANDS, *added])}")
-    name, words = f"{program()} {options.command}", options.options
-    debug = "--debug" in words
+    chosen, words = options.command, options.options
+    name, debug = f"{program()} {chosen}", "--debug" in words
     try:
-        chosen = options.command
         module = added[chosen]() if chosen in added else COMMANDS[chosen]
         module.main(words)
-    except BrokenPipeError:
-        raise
     except (ValueError, OSError, FloatingPointError) as error:
-        if debug:
+        if debug or isinstance(error, BrokenPipeError):
             raise
         sys.exit(f"{name}: {error}")
     except RuntimeError as error:
@@ -57,7 +54,7 @@ def run() -> None:
         reason = str(error).splitlines()[0]
         sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
     except KeyboardInterrupt:
-        on = "; --resume goes on from the last checkpoint" if options.command == "train" else ""
+        on = "; --resume goes on from the last checkpoint" if chosen == "train" else ""
         print(f"\n{name}: stopped{on}", file=sys.stderr)
         sys.exit(130)  # as a shell reports Ctrl-C
 
