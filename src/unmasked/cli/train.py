@@ -108,9 +108,6 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
     """A recipe's tables, and nothing else."""
-    if isinstance(path, Path) and path.exists() and not path.is_file():
-        got = "a folder" if path.is_dir() else "no regular file"
-        raise invalid(str(path), "a TOML file", got, "check the path")
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
