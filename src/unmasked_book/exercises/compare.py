@@ -1,5 +1,6 @@
-"""How an answer is compared with the expected one, and what is said if they differ."""
+"""Whether there is an answer, how it is compared with the expected one, and what is then said."""
 
+import functools
 import math
 from collections.abc import Callable
 from numbers import Real
@@ -9,6 +10,34 @@ import torch
 from torch import Tensor
 
 Check = Callable[[Any], str | None]
+
+
+class NoAnswerError(Exception):
+    """The reader's function returned nothing yet."""
+
+
+def verdict(check: Check, answer: Any) -> str:
+    """What a check says of an answer: right, wrong and why, or nothing to be checked yet."""
+    try:
+        return check(answering(answer)) or "right."
+    except NoAnswerError:
+        return "your turn."
+    except Exception as error:  # a reader's mistake is news for the reader, not a traceback
+        return f"not yet: it stops with {type(error).__name__}: {error}"
+
+
+def answering(answer: Any) -> Any:
+    """The answer, if there is one; a function that insists on returning something."""
+    if answer is None or answer is ...:
+        raise NoAnswerError
+    if not callable(answer) or isinstance(answer, type):
+        return answer
+
+    @functools.wraps(answer)
+    def call(*args: Any) -> Any:
+        return answering(answer(*args))
+
+    return call
 
 
 def number(expected: float, tolerance: float = 0.0) -> Check:

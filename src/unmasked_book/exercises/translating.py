@@ -69,5 +69,4 @@ def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
     return None
 
 
-CHECKS = (merge,)
-PLUS = {"+": learn}
+CHECKS = {"1": merge, "+": learn}

@@ -40,10 +40,6 @@ def memory(keys, values, sharp, threshold):
     return sharp * keys.T, bias, values, torch.zeros(values.shape[1])
 
 
-def parts(model, source):
-    return added(model, padding_mask(source))
-
-
 def uncached(model, source, n):
     target = torch.ones(len(source), 1, dtype=torch.long)
     for _ in range(n):
@@ -156,7 +152,7 @@ WRONG = {
          "position 4 sees position 0, .* another sentence"),
     ],
     "positions +": [
-        (lambda x, start=0: turned(x, start + 1), "the row at position 0, .* holds"),
+        (lambda x, start=0: turned(x, start + 1), r"rotate\(x, 0\) with x of .* holds"),
         (lambda x, start=0: turned(x, start, sign=-1), "it turns the other way"),
         (lambda x, start=0: turned(x, start, halves=True), r"it pairs columns i and i \+ K/2"),
     ],
@@ -165,9 +161,10 @@ WRONG = {
         (lambda keys, values: memory(keys, values, 2.0, 0.5), "largest cosine with a key is 0.5"),
     ],
     "encoder +": [
-        (lambda *given: parts(*given)[1:], "has 2 parts, and should have 3: the embedding"),
+        (lambda model, source: added(model)[1:], "a list of 3 tensors: the embedding, and two"),
+        (lambda model, source: added(model)[::-1], "part 0, the embedding, holds"),
     ],
-    "decoder +": [(uncached, "the feed-forward of layer 1 saw 15 positions where 5 are enough")],
+    "decoder +": [(uncached, r"encoder.0.feed_forward saw \d+ positions, not 5")],
     "training +": [(Adam, "after step 1, a parameter holds .* is the correction by 1 - β")],
     "decoding +": [
         (narrow, "with a width of 4, it finds 'a cake is standing .*and a beam of 4 finds"),
