@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from unmasked.attention import attention
-from unmasked.errors import check_tokens, invalid
 from unmasked.masks import padding_mask
 
 
@@ -28,8 +27,6 @@ class Recurrent(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if d_model % 2:
-            raise invalid("d_model", "an even width", d_model, "each direction has half of it")
         self.source_embedding = nn.Embedding(source_vocab, d_model)
         self.target_embedding = nn.Embedding(target_vocab, d_model)
         between = dropout if n_layers > 1 else 0.0
@@ -43,8 +40,6 @@ class Recurrent(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
-        check_tokens("source", source, self.source_embedding.num_embeddings)
-        check_tokens("target", target, self.target_embedding.num_embeddings)
         real = padding_mask(source)  # [B, 1, 1, S]
         read, last = self.encode(source, real.flatten(1).sum(-1).cpu())
         states, _ = self.decoder(self.dropout(self.target_embedding(target)), last)

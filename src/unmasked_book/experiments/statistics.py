@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.ticker import LogLocator
 
-from unmasked.errors import invalid
 from unmasked.plots.picture import (
     COLOURS,
     DASHES,
@@ -44,18 +43,12 @@ class Interval(NamedTuple):
 
 def interval(values: Sequence[float], t: Mapping[int, float] = T) -> Interval:
     """The mean of 2 to 10 runs, with its 95% interval, or a wider one."""
-    if len(values) not in t:
-        fix = "repeat the run with other seeds"
-        raise invalid("values", f"{min(t)} to {max(t)} of them", len(values), fix)
     mean, reach = fmean(values), t[len(values)] * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - reach, mean + reach)
 
 
 def difference(a: Sequence[float], b: Sequence[float], t: Mapping[int, float] = T) -> Interval:
     """Of a - b, seed by seed: what both share (the data, its order) cancels out."""
-    if len(a) != len(b):
-        fix = "compare runs with the same seeds"
-        raise invalid("b", f"{len(a)} values", len(b), fix)
     return interval([x - y for x, y in zip(a, b, strict=True)], t)
 
 
@@ -71,11 +64,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 def row(rows: Rows, **where: Any) -> Mapping[str, Any]:
     """The one row with these options."""
-    found = [each for each in rows if all(each[key] == value for key, value in where.items())]
-    if len(found) != 1:
-        fix = "name options that one row has"
-        raise invalid("where", "one row", f"{len(found)} with {where}", fix)
-    return found[0]
+    [found] = (each for each in rows if all(each[key] == value for key, value in where.items()))
+    return found
 
 
 def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
@@ -137,8 +127,6 @@ def intervals(
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 2.9)
         for i, (name, runs) in enumerate(lines.items()):
-            if len(runs) != len(x):
-                raise invalid(name, f"{len(x)} lists", len(runs), "give a list of runs a place")
             found = [interval(values) for values in runs]
             means, lows, highs = (np.array(ends) for ends in zip(*found, strict=True))
             at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other

@@ -143,7 +143,7 @@ def outcome(step: str, made: Any, case: Case) -> Tensor | Exception:
     """What it computes, or how it stops."""
     try:
         result = runner(step, made, case)(*copies(case.inputs))
-    except (NotYetError, EndlessError):
+    except NotYetError:
         raise
     except Exception as error:  # the reader's
         return error
