@@ -10,17 +10,12 @@ from torch.nn import functional as F
 from unmasked.config import TransformerConfig
 from unmasked.masks import padding_mask
 from unmasked.transformer import Transformer
-from unmasked_book.exercises.compare import number, same_tensor, same_where
+from unmasked_book.exercises.compare import function, number, same_where
 
 
-def layer_norm(answer: Callable[[Tensor, float], Tensor]) -> str | None:
+def layer_norm(x: Tensor, eps: float) -> Tensor:
     """Mean 0 and variance 1 over the last dimension."""
-    for shape, eps in (((4,), 1e-5), ((2, 3, 8), 0.5)):
-        x = 3 + 2 * torch.randn(shape)
-        expected = F.layer_norm(x, shape[-1:], eps=eps)
-        if wrong := same_tensor(answer(x, eps), expected, f"layer_norm of shape {list(shape)}"):
-            return wrong
-    return None
+    return F.layer_norm(x, x.shape[-1:], eps=eps)
 
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]])
@@ -70,8 +65,9 @@ def added(model: Any) -> list[Tensor]:
     return parts
 
 
+VECTORS = 3 + 2 * torch.arange(48.0).view(2, 3, 8).sin()
 CHECKS = {
     "1": number(2**0.5, 0.005),  # the last number of the layer norm of 2, 4, 4, 6
-    "2": layer_norm,
+    "2": function("my_layer_norm", layer_norm, (VECTORS[0, 0], 1e-5), (VECTORS, 0.5)),
     "+": stream,
 }

@@ -110,14 +110,14 @@ WRONG = {
         (lambda step, d, warmup: d**-0.5 * step * warmup**-1.5, r"was rate\(9000, 64, 100\)"),
     ],
     "decoding 1": [(-2.4, "-2.4 is too low")],
-    "translating 1": [(lambda pieces, pair: pieces, r"\['a', 'a', 'a'\] with")],
+    "translating 1": [(lambda pieces, pair: pieces, r"\['a', 'a', 'a'\], \('a', 'a'\)\) is")],
     "better 1": [(50.0, "too high")],
     "better 2": [
         (lambda a, b: difference(a, b).mean, r"is too high. That was sure_gain\(\[0.31"),
         (lambda a, b: interval(a).low - interval(b).high, r"too low. That was sure_gain\("),
     ],
     "better +": [(lambda written, references: 0.01, "too low")],
-    "inside 1": [(lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\(offset -1\)")],
+    "inside 1": [(lambda weights, offset: weights.diagonal(offset).sum() / 5, r"\[5, 5\], -1\)")],
     "inside 2": [(lambda _translator, texts, _head: len(texts), r"12 is too high.*without \(")],
     "speed 1": [(20, "20 is too high")],
     "speed 2": [
