@@ -183,26 +183,22 @@ def ladders(
 
 
 def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Picture:
-    """A row of dots for each name, with what is said of it at the right.
+    """A row with a dot for each name, with what is said of it at the right.
 
-    A dot is a mean difference in halves of its own 99.9% interval, so that units do not matter:
-    within the grey band it is not clear. Where a row has one dot, a bar is that interval; several
-    stand a little below each other, so that none hides another.
+    A dot is a mean difference in halves of its own 99.9% interval, its bar, so that units do not
+    matter: within the grey band it is not clear.
     """
-    words, size = [], 9.5 if len(rows) < 20 else 8
+    words, size = [], 8
     with rc_context({**STYLE, "font.size": size}):
         figure, [[axis]] = panels(1, 1, 0.8 + 0.022 * size * len(rows))
-        for place, ((name, compared), remark) in enumerate(zip(rows.items(), said, strict=True)):
-            found = [each.times_clear() for each in compared]
-            if len(found) == 1 and any(found):
-                axis.plot([found[0] - 1, found[0] + 1], [place] * 2, color=GREY, lw=1.2)
-            spread = 0.18 * (len(found) > 1)
-            places = np.linspace(place - spread, place + spread, len(found))
-            for x, y in zip(found, places, strict=True):
-                inside = COLOURS[0] if abs(x) > 1 else "white"
-                axis.plot(x, y, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
+        for place, ((name, [compared]), remark) in enumerate(zip(rows.items(), said, strict=True)):
+            x = compared.times_clear()
+            if x:
+                axis.plot([x - 1, x + 1], [place] * 2, color=GREY, lw=1.2)
+            inside = COLOURS[0] if abs(x) > 1 else "white"
+            axis.plot(x, place, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
             axis.text(1.04, place, remark, transform=axis.get_yaxis_transform(), va="center")
-            words.append(f"{name}: {', '.join(f'{x:.2g}' for x in found)}, {remark}")
+            words.append(f"{name}: {x:.2g}, {remark}")
         axis.axvspan(-1, 1, color=GREY, alpha=0.15, lw=0)
         axis.axvline(0, color=GREY, lw=1, ls=":")
         axis.set_yticks(range(len(rows)), list(rows))

@@ -91,7 +91,7 @@ def judged(step: str, answer: Any) -> Verdict:
             said = f"your numbers are those of {ways}."
             said += " They cannot be told apart." * (len(found) > 1)
             return Verdict(step, False, f"✗ {step}: {said}", every)
-        return Verdict(step, False, unknown(step, answer, *wrong))
+        return Verdict(step, False, f"✗ {step}: {unknown(step, answer, *wrong)}")
     except NotYetError as error:
         return Verdict(step, False, f"✗ {step}: {error}")
 
@@ -102,12 +102,8 @@ def judged(step: str, answer: Any) -> Verdict:
 def unwritten(answer: Any) -> bool:
     """Whether a function, or a class's forward, computes nothing at all."""
     if isinstance(answer, type) and issubclass(answer, nn.Module):
-        methods = (answer.__init__, answer.forward)
-        inherited = (nn.Module.__init__, nn.Module.forward)
-        return any(
-            method is old or unwritten(method)
-            for method, old in zip(methods, inherited, strict=True)
-        )
+        inherited = {answer.__init__: nn.Module.__init__, answer.forward: nn.Module.forward}
+        return any(method is old or unwritten(method) for method, old in inherited.items())
     code = getattr(inspect.unwrap(answer) if callable(answer) else None, "__code__", None)
     if code is None or set(code.co_names) - {"super", "__init__", "n_heads"}:
         return False
@@ -253,11 +249,9 @@ def recognised(step: str, outcomes: list[Tensor | Exception]) -> list[tuple[Mist
     """The known mistakes, or else pairs of them, that compute the same in every large case."""
     if all(isinstance(each, Exception) for each in outcomes):
         return []
-    single: list[tuple[Mistake, ...]] = [
-        (each,) for each in known(step) if fits(step, each.changes, outcomes)
-    ]
+    single = {each.words: each for each in known(step) if fits(step, each.changes, outcomes)}
     if single:
-        return [*{each.words: (each,) for (each,) in single}.values()]
+        return [(each,) for each in single.values()]
     end = time.monotonic() + PAIRS
     found: list[tuple[Mistake, ...]] = []
     for one, two in combinations(known(step), 2):
@@ -280,23 +274,22 @@ def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
     """How it stops, or what its form is, or the smallest case and where it goes astray."""
     smallest = next(failing(step, answer), None)
     if isinstance(got, NotYetError):
-        return f"✗ {step}: {got}"
+        return str(got)
     if smallest and isinstance(smallest[1], Exception) == isinstance(got, Exception):
         case, got = smallest
     if isinstance(got, Exception):
         said = f"it stops with {type(got).__name__}: {first_line(got)}{place(got)}"
-        return f"✗ {step}: {said}.\n  That was with {case.words}."
+        return f"{said}.\n  That was with {case.words}."
     right = expected(step, case)
     if family(got) != family(right):
-        said = f"the result is of {got.dtype}, and {right.dtype} is asked for."
-        return f"✗ {step}: {said}"
+        return f"the result is of {got.dtype}, and {right.dtype} is asked for."
     if got.shape != right.shape:
-        said = f"the result has the shape {list(got.shape)}, not {list(right.shape)}"
-        return f"✗ {step}: {said}, with {case.words}."
+        shapes = f"{list(got.shape)}, not {list(right.shape)}"
+        return f"the result has the shape {shapes}, with {case.words}."
     if any(not alike(outcome(step, answer, case), got) for _ in range(3)):
         said = f"two calls with {case.words} give different numbers. Is there dropout"
-        return f"✗ {step}: {said} that does not stop in evaluation (self.training)?"
-    lines = [f"✗ {step}: none of the {len(known(step))} mistakes that we know, nor two of them."]
+        return f"{said} that does not stop in evaluation (self.training)?"
+    lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
     lines += [*short(case), f"  {difference(got, right)}"]
     if case.sizes and (where := located(step, answer, case)):

@@ -37,10 +37,11 @@ def attempt(pieces: Pieces, step: str | None = None) -> None:
     looked(pieces, step)
 
 
-def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> bool:
+def looked(pieces: Pieces, step: str | None = None) -> bool:
     """Whether all is right. Pieces that are not begun wait; at the first wrong one it stops."""
+    shell = isinstance(pieces, str | Path)
     try:
-        if isinstance(pieces, str | Path) and (seed := hunting.seed_of(Path(pieces))):
+        if shell and (seed := hunting.seed_of(Path(pieces))):
             return hunting.found(named(pieces), *seed)
         mine = named(pieces)
     except UnreadableError as error:
@@ -67,7 +68,7 @@ def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> b
             chapter = f"{BOOK}{about['chapter']}.html"
             print(f"  About {about['minutes']} minutes. Its chapter: {chapter}")
             if right and step is None:
-                ours = call(shell, "solution", right[-1].step, f", {source(pieces)}")
+                ours = call(shell, "solution", right[-1].step, ", globals()")
                 print(f"  Ours beside yours, where yours is right: {ours}")
         print(f"  A hint: {call(shell, 'hint', last.step)}")
         if report:
@@ -75,10 +76,6 @@ def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> b
     if step and right:
         print(right[0].message)
     return not wrong
-
-
-def source(pieces: Pieces) -> str:
-    return f'"{pieces}"' if isinstance(pieces, str | Path) else "globals()"
 
 
 def progress(verdicts: list[Verdict]) -> str:
