@@ -80,25 +80,23 @@ def same_form(got: object, expected: Tensor, case: str) -> str | None:
     return None
 
 
-def same_tensor(got: Any, expected: Tensor, case: str, atol: float = 1e-5) -> str | None:
-    """What is wrong with a tensor, in the order in which one would look for it."""
+def same_tensor(
+    got: Any, expected: Tensor, case: str, atol: float = 1e-5, real: Tensor | None = None
+) -> str | None:
+    """What is wrong with a tensor, in the order in which one would look for it.
+
+    Where words [B, T] are not real, it may hold anything.
+    """
     if wrong := same_form(got, expected, case):
         return wrong
-    close = torch.isclose(got.double(), expected.double(), atol=atol)
+    close = torch.isclose(got.double(), expected.double(), atol=atol, equal_nan=True)
+    if real is not None:
+        close |= ~real[..., None]
     if not close.all():
         place = (~close).nonzero()[0].tolist()
         values = f"{got[tuple(place)].item()}, not {expected[tuple(place)].item()}"
         return f"not yet: {case} holds {values} at {place}."
     return None
-
-
-def same_where(
-    real: Tensor, got: Any, expected: Tensor, case: str, atol: float = 1e-5
-) -> str | None:
-    """The same at real words [B, T] of two tensors [B, T, D]; padding may hold anything."""
-    if wrong := same_form(got, expected, case):
-        return wrong
-    return same_tensor(torch.where(real[..., None], got, expected), expected, case, atol)
 
 
 def same_number(got: object, expected: float, tolerance: float = 0.0) -> str | None:

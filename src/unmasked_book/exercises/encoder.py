@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from unmasked.config import TransformerConfig
 from unmasked.masks import padding_mask
 from unmasked.transformer import Transformer
-from unmasked_book.exercises.compare import function, number, same_where
+from unmasked_book.exercises.compare import function, number, same_tensor
 
 
 def layer_norm(x: Tensor, eps: float) -> Tensor:
@@ -34,7 +34,7 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
             sublayer = ("feed-forward", "attention")[place % 2]
             name = f"what layer {(place + 1) // 2}'s {sublayer} adds" if place else "the embedding"
             case = f"part {place}, {name},"
-            if wrong := same_where(SOURCE != 0, *parts, case):
+            if wrong := same_tensor(*parts, case, real=SOURCE != 0):
                 return wrong
     return None
 

@@ -10,24 +10,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unmasked.plain import causal_mask
-from unmasked_book.exercises.compare import (
-    NoAnswerError,
-    function,
-    number,
-    same_form,
-    same_where,
-)
+from unmasked_book.exercises.compare import NoAnswerError, function, number, same_tensor
 from unmasked_book.family import GPT
 from unmasked_book.workshop.mistakes import known
 from unmasked_book.workshop.verdicts import unwritten
 
 TOKENS = torch.tensor([[1, 5, 4, 8, 2], [1, 7, 2, 0, 0], [0, 0, 1, 7, 3]])  # padding on either side
-EVERYWHERE = torch.tensor(True)
 
 
 @torch.no_grad()
 def matched(
-    right: Any, answer: Any, case: str, *given: Any, sizes: Any = (), real: Tensor = EVERYWHERE
+    right: Any, answer: Any, case: str, *given: Any, sizes: Any = (), real: Tensor | None = None
 ) -> str | None:
     """An answer beside ours: a function, or a class with these sizes and the same weights."""
     if isinstance(answer, type) and unwritten(answer):
@@ -42,12 +35,11 @@ def matched(
         return made(*given)
 
     got, expected = output(answer), output(right)
-    wrong = same_where(real, got, expected, case, 1e-4)
-    if wrong and not same_form(got, expected, case):
-        for mistake in known(right.__name__):
-            other = output(edited(right, *mistake.changes[0])).nan_to_num(1e9)
-            if not same_where(real, got.nan_to_num(1e9), other, "", 1e-4):
-                return f"not yet: your numbers are those of {mistake.words}."
+    wrong = same_tensor(got, expected, case, 1e-4, real)
+    for mistake in known(right.__name__) if wrong else ():
+        other = output(edited(right, *mistake.changes[0]))
+        if not same_tensor(got, other, "", 1e-4, real):
+            return f"not yet: your numbers are those of {mistake.words}."
     return wrong
 
 

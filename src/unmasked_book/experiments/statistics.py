@@ -147,24 +147,20 @@ def intervals(
     return Picture(figure, f"{heading}. {'; '.join(words)}.")
 
 
-def ladders(
-    tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int] | None = None
-) -> Picture:
+def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]) -> Picture:
     """The mean validation losses of several models, each over the learning rates that it tried; a
-    ring stands around its best. `colours` as for `plots.curves`; models of one colour differ in
-    their dashes.
+    ring stands around its best. Models of one colour differ in their dashes.
     """
     words: list[str] = []
-    owned = [look(colours, name, i) for i, name in enumerate(tried)]
+    owned = [colours[name] for name in tried]
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 2.9)
         for i, (name, losses) in enumerate(tried.items()):
             rates, values = zip(*sorted((float(r), x) for r, x in losses.items()), strict=True)
             best = min(range(len(rates)), key=values.__getitem__)
             own = owned[i]
-            dashes = DASHES[own if colours is None else owned[:i].count(own)]
             axis.plot(rates, values, color=COLOURS[own], marker=MARKERS[own], ms=4.5, lw=1.5,
-                      ls=dashes, label=name)  # fmt: skip
+                      ls=DASHES[owned[:i].count(own)], label=name)  # fmt: skip
             axis.plot(rates[best], values[best], "o", color=COLOURS[own], mfc="none", ms=12)
             each = ", ".join(f"{x:.3g} at {r:g}" for r, x in zip(rates, values, strict=True))
             words.append(f"{name}: {each}, the best {rates[best]:g}")
