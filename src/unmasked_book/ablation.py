@@ -6,7 +6,6 @@ what *this* model needs, trained as it was with everything on, and not what a Tr
 
 import copy
 import math
-import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,12 +15,7 @@ from torch import Tensor, nn
 from unmasked.attention import MultiHeadAttention
 from unmasked.encoder import Residual
 from unmasked.errors import invalid
-from unmasked.evaluation import bleu
-from unmasked.search import greedy
-from unmasked.tokens import pad
 from unmasked.transformer import Transformer
-from unmasked.translator import load
-from unmasked_book.captions import caption_pairs
 
 Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
 
@@ -128,33 +122,3 @@ def silence(model: Transformer, head: Head) -> None:
         raise invalid("head", "one that the model has", repr(head), fix)
     width = attention.d_model // attention.n_heads
     attention.output.weight[:, number * width : (number + 1) * width] = 0.0
-
-
-# --- What it costs ----------------------------------------------------------------------------
-
-EXAMPLE = "Eine Katze jagt eine Frau.", "A cat chases a woman."
-
-
-def losses(name: str) -> dict[str, dict[str, Any]]:
-    """A shipped model whole (""), and without each part: BLEU on the captions, greedy; one example;
-    and how many translations stay the same when the source's tokens are shuffled."""
-    whole = load(name)
-    german = name.startswith("de")
-    pairs = caption_pairs(whole)
-    sources = [whole.read(source) for source, _ in pairs]
-    chance = random.Random(0)
-    mixed = [[*chance.sample(row[:-1], len(row) - 1), row[-1]] for row in sources]
-    example = [whole.read(EXAMPLE[0] if german else EXAMPLE[1])]
-    found = {}
-    for part in ("", *PARTS):
-        model = without(whole.model, *[part] * bool(part))
-        straight, shuffled, [said] = (
-            [whole.target.decode(row) for row in greedy(model, pad(rows)).tolist()]
-            for rows in (sources, mixed, example)
-        )
-        found[part] = {
-            "bleu": round(bleu(straight, [target.lower() for _, target in pairs]).score, 1),
-            "same when shuffled": sum(a == b for a, b in zip(straight, shuffled, strict=True)),
-            "example": said,
-        }
-    return found

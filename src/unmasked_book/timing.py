@@ -15,7 +15,6 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from unmasked.config import TransformerConfig
-from unmasked.errors import invalid
 from unmasked.fast.steps import FastSteps
 from unmasked.plots.picture import (
     COLOURS,
@@ -231,9 +230,6 @@ def measured(
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, height)
         for i, (name, values) in enumerate(lines.items()):
-            if len(values) != len(x):
-                fix = "give x and each line the same length"
-                raise invalid(name, f"{len(x)} values", len(values), fix)
             label, said = name, name
             if fitted:
                 power = exponent(x[-fitted:], values[-fitted:])

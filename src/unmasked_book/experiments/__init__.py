@@ -1,1 +1,1 @@
-"""What chapters 5, 15 and 16 and the GPU's benchmark train; appendix A has the records."""
+"""What chapters 5, 15 and 16 train; appendix A has the records."""
