@@ -28,10 +28,6 @@ def layer_config(**changes: object) -> LayerConfig:
     return LayerConfig(**{**sizes, "dropout": 0.0, **changes})
 
 
-def vectors(batch: int, length: int) -> Tensor:
-    return torch.randn(batch, length, SMALL["d_model"], dtype=torch.float64)
-
-
 def small_model(preset: str | None = None, **changes: object) -> Transformer:
     """In float64 and evaluation mode, with no parameter at a special value such as 0 or 1."""
     model = Transformer(small_config(preset, **changes)).double().eval()
