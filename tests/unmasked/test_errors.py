@@ -22,6 +22,7 @@ STACK = Decoder(LayerConfig(d_model=8, n_heads=2), 1)
 X = torch.zeros(2, 3, 8)
 Q = torch.zeros(2, 2, 3, 4)
 EVEN = torch.tensor([1, 0])
+FOUR = ragged([3] * 4)  # as many sentences as there are heads: for which of them is a mask?
 SIZES = {"source_vocab": 9, "target_vocab": 9}
 
 
@@ -64,6 +65,10 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: STACK(X, X, memory_mask=true(2, 1, 1, 4)), "memory_mask", "[2, 1, 1, 4]"),
     # --- the model's masks and states
     (lambda: decode(target_mask=true(2, 2)), "target_mask", "[2, 2]"),
+    (lambda: MODEL.encode(SOURCE, source_mask=MASK[..., :-1]), "source_mask", "[2, 1, 1, 3]"),
+    (lambda: MODEL(FOUR, FOUR, target_mask=true(4, 3, 3)), "target_mask", "[4, 3, 3]"),
+    (lambda: MODEL.encode(FOUR, source_mask=true(4, 3, 3)), "source_mask", "[4, 3, 3]"),
+    (lambda: HEADS(X, mask=true(2, 3, 3)), "mask", "rank 4 or 2, got [2, 3, 3]"),
     (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),
     # --- attention
     (lambda: attention(Q, Q, Q[:, :, :2]), "value", "2"),

@@ -295,14 +295,6 @@ def test_top_k_by_blocks_is_top_k(rows, length, k, block, below_zero):
     assert torch.equal(x.gather(-1, indices), values)
 
 
-@on_every_device
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-def test_the_likeliest_of_many_is_the_first_of_the_highest(device, kind):
-    x = torch.randint(0, 30, (3, 2, 640)).to(device, kind)
-    highest = (x == x.amax(-1, keepdim=True)).int().argmax(-1)
-    assert torch.equal(search.likeliest_of(x), highest)
-
-
 # --- Sampling ---------------------------------------------------------------------------------
 
 LOGITS = torch.tensor([0.5, -1.0, 2.0, -math.inf, 1.5, 0.0, -3.0])
