@@ -151,56 +151,49 @@ def test_settings_go_along():
 
 
 FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"
+SIZES = {"source_vocab": 5, "target_vocab": 5}
+CHANGES = [
+    (put("", encoder=nn.Identity()), "stacks of PyTorch, TransformerEncoder, got Identity"),
+    (put("encoder", norm=None), "a final norm on both"),
+    (put("decoder", norm=nn.LayerNorm(16, 0.1)), "LayerNorms with weights and one epsilon"),
+    (put(SECOND, norm1=nn.LayerNorm(16, 0.1), norm2=nn.LayerNorm(16, 0.1)), "layers .*alike"),
+    (put(FIRST, activation=nn.GELU("tanh")), "the activation relu, gelu or swish"),
+    (put("decoder.layers.0.dropout2", p=0.5), "one dropout on all sublayers"),
+    (put(f"{FIRST}.self_attn", dropout=0.5), "one dropout inside"),
+    (put(f"{FIRST}.self_attn", add_zero_attn=True), "attention without add_bias_kv"),
+    (put(f"{FIRST}.self_attn", kdim=5), "keys and values of width 16"),
+]
+OTHER = {"n_heads": 2, "n_decoder_layers": 3, "norm": "pre", "norm_eps": 0.1, "final_norm": False}
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (put("", encoder=nn.Identity()), "stacks of PyTorch, TransformerEncoder, got Identity"),
-        (put("encoder", norm=None), "a final norm on both"),
-        (put("decoder", norm=nn.LayerNorm(16, 0.1)), "LayerNorms with weights and one epsilon"),
-        (put(SECOND, norm1=nn.LayerNorm(16, 0.1), norm2=nn.LayerNorm(16, 0.1)), "layers .*alike"),
-        (put(FIRST, activation=nn.GELU("tanh")), "the activation relu, gelu or swish"),
-        (put("decoder.layers.0.dropout2", p=0.5), "one dropout on all sublayers"),
-        (put(f"{FIRST}.self_attn", dropout=0.5), "one dropout inside"),
-        (put(f"{FIRST}.self_attn", add_zero_attn=True), "attention without add_bias_kv"),
-        (put(f"{FIRST}.self_attn", kdim=5), "keys and values of width 16"),
-    ],
-)
-def test_what_has_no_counterpart_is_refused(change, expected):
-    theirs = nn.Transformer(16, 4, 2, 2, 24, 0.0, batch_first=True)
-    change(theirs)
-    with pytest.raises(ValueError, match=f"^module: expected {expected}"):
-        from_torch(theirs, source_vocab=5, target_vocab=5)
-
-
-def converted(*given, of="", **options):
+def converted(*given, of="", change=lambda _: None, **options):
     """The conversion of a module of torch, or of one of its parts."""
-    return lambda: from_torch(to_torch(small_model()).get_submodule(of), *given, **options)
+
+    def call():
+        theirs = to_torch(small_model(final_norm=True))
+        change(theirs)
+        from_torch(theirs.get_submodule(of), *given, **options)
+
+    return call
 
 
-test_other_arguments_that_are_refused = refusals(
+def other(option):
+    """Neither a configuration nor options can contradict the module."""
+    said = rf"config\.(has_|decoder_)?{option.removeprefix('n_decoder_')}: expected .* as in the module"
+    options = {"final_norm": True, option: OTHER[option]}
+    return (converted(small_config(**options)), said), (converted(**SIZES, **options), said)
+
+
+test_what_has_no_counterpart_is_refused = refusals(
+    *((converted(change=change, **SIZES), f"module: expected {said}") for change, said in CHANGES),
+    *(row for option in OTHER for row in other(option)),
     (converted(small_config(), source_vocab=5), "options: expected none beside"),
-    (converted(small_config(d_ff=32)), r".*linear1\.weight: expected shape"),
+    (converted(small_config(d_ff=32, final_norm=True)), r".*linear1\.weight: expected shape"),
     (converted("base"), "config: expected a TransformerConfig, got str"),
     (converted(of=FIRST, dropout=0.5), r"options: .* got \['dropout'\]"),
-    (converted(small_config(attention_bias=False)), r".*query\.bias: .* not zero"),
+    (converted(small_config(attention_bias=False, final_norm=True)), r".*query\.bias: .* not zero"),
     (lambda: from_torch(None), "module: expected .* got"),
 )
-
-
-OTHER = {"n_heads": 2, "decoder_layers": 3, "norm": "pre", "norm_eps": 0.1, "final_norm": True}
-
-
-@pytest.mark.parametrize("option", OTHER)
-def test_neither_a_configuration_nor_options_can_contradict_the_module(option):
-    theirs, given = to_torch(small_model()), option.replace("decoder", "n_decoder")
-    other = {"final_norm": False, given: OTHER[option]}
-    message = rf"^config\.(has_)?{option}: expected .* as in the module"
-    with pytest.raises(ValueError, match=message):
-        from_torch(theirs, small_config(**other))
-    with pytest.raises(ValueError, match=message):
-        from_torch(theirs, source_vocab=5, target_vocab=5, **other)
 
 
 # --- What was changed after it was made -----------------------------------------------------------
