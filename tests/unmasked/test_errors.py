@@ -34,8 +34,8 @@ def config(**changes):
     return lambda: small_config(**changes)
 
 
-def decode(target=TARGET, memory=MEMORY, source_mask=MASK, **options):
-    return MODEL.decode(target, memory, source_mask=source_mask, **options)
+def decode(target=TARGET, memory=MEMORY, source_mask=MASK, model=MODEL, **options):
+    return model.decode(target, memory, source_mask=source_mask, **options)
 
 
 def packed(source=SOURCE, target=TARGET):
@@ -125,39 +125,26 @@ def test_what_could_be_swapped_is_not_positional():
 # --- Nothing has changed when a call is refused ---------------------------------------------------
 
 
-def lengths(state):
-    return state.length, *(layer.past.length for layer in state.layers)
-
-
 def test_a_refused_call_leaves_the_state_as_it_was():
-    state = MODEL.start()
-    decode(state=state)
+    state, learned = LEARNED.start(), {"model": LEARNED, "memory": LEARNED.encode(SOURCE)}
+    decode(**learned, state=state)
+    real = state.real
     for argument, options in (
         ("source_mask", {"source_mask": true(9)}),
         ("source_mask", {"source_mask": None}),
         ("target_mask", {"target_mask": true(9)}),
         ("target", {"target": TARGET + 30}),
+        ("positions", {"target": TARGET[:, :2]}),
         ("memory", {"memory": MEMORY[..., :3]}),
         ("state", {"target": TARGET[:1], "memory": MEMORY[:1], "source_mask": MASK[:1]}),
         ("state", {"memory": MODEL.encode(LONG), "source_mask": padding_mask(LONG)}),
     ):
         with pytest.raises(ValueError, match=f"^{argument}: "):
-            decode(state=state, **options)
-        assert lengths(state) == (3, 3, 3)
-    decode(TARGET[:, :1], state=state)
-    assert lengths(state) == (4, 4, 4)
-
-
-def test_learned_positions_refuse_before_the_state_is_extended():
-    memory, state = LEARNED.encode(SOURCE), LEARNED.start()
-    LEARNED.decode(TARGET, memory, source_mask=MASK, state=state)
-    real = state.real
-    with pytest.raises(ValueError, match=r"^positions: .* max_len=4"):
-        LEARNED.decode(TARGET[:, :2], memory, source_mask=MASK, state=state)
-    assert lengths(state) == (3, 3, 3)
-    assert state.real is real
-    whole = LEARNED.decode(TARGET[:, [0, 1, 2, 0]], memory, source_mask=MASK)
-    last = LEARNED.decode(TARGET[:, :1], memory, source_mask=MASK, state=state)
+            decode(**{**learned, **options}, state=state)
+        assert (state.length, *(layer.past.length for layer in state.layers)) == (3, 3, 3)
+        assert state.real is real
+    last = decode(TARGET[:, :1], **learned, state=state)
+    whole = decode(TARGET[:, [0, 1, 2, 0]], **learned)
     torch.testing.assert_close(last, whole[:, 3:], atol=1e-12, rtol=0)
 
 

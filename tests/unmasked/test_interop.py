@@ -179,7 +179,8 @@ def converted(*given, of="", change=lambda _: None, **options):
 
 def other(option):
     """Neither a configuration nor options can contradict the module."""
-    said = rf"config\.(has_|decoder_)?{option.removeprefix('n_decoder_')}: expected .* as in the module"
+    name = option.removeprefix("n_decoder_")
+    said = rf"config\.(has_|decoder_)?{name}: expected .* as in the module"
     options = {"final_norm": True, option: OTHER[option]}
     return (converted(small_config(**options)), said), (converted(**SIZES, **options), said)
 
