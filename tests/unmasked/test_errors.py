@@ -1,11 +1,12 @@
 """A refusal says which argument is wrong and what came, and comes before anything changes."""
 
 import re
+from functools import partial
 
 import pytest
 import torch
 
-from helpers import VOCABULARY, ragged, small_config, small_model
+from helpers import VOCABULARY, put, ragged, small_config, small_model
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig, masks
 from unmasked.attention import KeyValueCache, additive_attention, attention, masked_softmax
 from unmasked.decoder import Decoder
@@ -119,6 +120,32 @@ def test_what_could_be_swapped_is_not_positional():
     called = lambda: HEADS(X, X, X), lambda: MODEL(SOURCE, TARGET, None)
     for call in (*called, lambda: TransformerConfig(10, 10)):
         with pytest.raises(TypeError, match="positional"):
+            call()
+
+
+def louder(self, *given, **options):
+    return 5 * Transformer.forward(self, *given, **options)
+
+
+OWN_FORWARD = {
+    "subclass": put("", __class__=type("Own", (Transformer,), {"forward": louder})),
+    "instance": lambda model: put("", forward=partial(louder, model))(model),
+    "hook": lambda model: model.register_forward_hook(lambda _, __, x: 5 * x),
+}
+
+
+@pytest.mark.parametrize("change", OWN_FORWARD.values(), ids=OWN_FORWARD)
+def test_loss_and_search_refuse_a_model_whose_own_forward_they_would_not_call(change):
+    model = small_model()
+    change(model)
+    for call in (
+        lambda: translation_loss(model, SOURCE, TARGET),
+        lambda: translation_loss(model, SOURCE, TARGET, packed=True),
+        lambda: greedy(model, SOURCE, 3),
+        lambda: beam(model, SOURCE, 2, 3),
+        lambda: sample(model, SOURCE, 3),
+    ):
+        with pytest.raises(ValueError, match=r"(?=.*encode)(?=.*decode)(?=.*generator)"):
             call()
 
 

@@ -6,18 +6,11 @@ from torch.nn import functional as F
 
 from helpers import as_target, difference, ragged, small_model
 from unmasked import loss
-from unmasked.loss import smoothed_cross_entropy, teacher_forcing, translation_loss
+from unmasked.loss import smoothed_cross_entropy, translation_loss
 
 
 def batch():
     return ragged([7, 4, 1]), as_target(ragged([2, 5, 3]))
-
-
-def test_the_decoder_reads_all_but_the_last_and_says_all_but_the_first():
-    target = torch.tensor([[1, 5, 6, 2], [1, 7, 2, 0]])
-    inputs, labels = teacher_forcing(target)
-    assert inputs.tolist() == [[1, 5, 6], [1, 7, 2]]
-    assert labels.tolist() == [[5, 6, 2], [7, 2, 0]]
 
 
 @pytest.mark.parametrize("packed", [False, True])

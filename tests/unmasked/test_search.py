@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import DEVICES, MODELS, VOCABULARY, copier, difference, ragged, small_model
-from unmasked import search, transformer
+from unmasked import MultiHeadAttention, search, transformer
 from unmasked.fast.steps import FastSteps
 from unmasked.masks import padding_mask
 from unmasked.search import (
@@ -130,6 +130,18 @@ def test_the_fast_steps_are_taken_where_they_may_be():
     assert type(steps_of(model, source, 2, 5)) is FastSteps
     source[1] = PADDING
     assert type(steps_of(model, source, 2, 5)) is Cached
+
+
+def test_an_attention_that_ignores_the_cache_is_told_to_search_without():
+    class Forgetful(MultiHeadAttention):
+        def forward(self, query, **options):
+            return super().forward(query, **options | {"cache": None})
+
+    model, source = untrained(bias=NEVER), ragged(LENGTHS)
+    model.decoder.layers[0].self_attention = Forgetful(16, 4).double()
+    greedy(model, source, 4, use_cache=False)
+    with pytest.raises((RuntimeError, ValueError), match="use_cache=False"):
+        greedy(model, source, 4)
 
 
 # --- Beam search ------------------------------------------------------------------------------
@@ -384,6 +396,16 @@ def test_under_autocast_it_searches_too(lengths):
     with torch.autocast("cpu", torch.bfloat16):
         for tokens in (greedy(model, source, 5), beam(model, source, 2, 5).tokens):
             assert len(tokens) == len(lengths)
+
+
+def test_fast_steps_are_finite_in_float16_where_the_core_is():
+    model, zeros = untrained().half(), torch.zeros(3, 1, dtype=torch.long)
+    for part in model.modules():
+        if isinstance(part, MultiHeadAttention):
+            part.query.weight.data = part.key.weight.data = 200 * torch.eye(16).half()
+    with torch.no_grad():
+        logits = FastSteps(model, ragged([5, 3, 1]), 1, 5).step(zeros + 7, zeros)
+    assert logits[..., 1:].isfinite().all()
 
 
 def test_large_logits_of_half_a_model_can_be_sampled_at_a_low_temperature():

@@ -259,48 +259,39 @@ def refused(found, name, message):
     assert found.err.count("\n") == 1
 
 
-TABLES = r"bad.toml: expected tables among .data., .model., .training., got "
-NO_FOLDER = "{}: expected a folder with config.json"
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("train --config bad.toml", rf"{TABLES}\[models\]"),
+        ("train --config bad.toml", r"bad.toml: expected tables among .*, got \[models\]"),
         ("train --config none.toml", "none.toml: expected a TOML file, got No such file"),
-        (
-            "train --config pipe",
-            "pipe: expected a TOML file, got no regular file",
-        ),  # it is not read
+        ("train --config pipe", "pipe: expected a TOML file, got no regular file"),
         ("train --config endless", "endless: expected a TOML file, got no regular file"),
         ("train --set training.step=5", r"\[training\]: expected keys of Recipe, got step"),
         (f"train --set model.d_model={10**30}", r"\[model\]: expected sizes that memory has room"),
         (f"train --set training.rate={5000 * '['}", r"rate: expected a number .*, got '\[\["),
         ("train --out tiny.toml", r"--out: expected a folder, got tiny.toml \(File exists\)"),
         ("train --device quantum", "--device: expected .*, got 'quantum'"),
-        ("translate --model . a", NO_FOLDER.format(r"\.")),
+        ("translate --model . a", r"\.: expected a folder with config.json"),
         ("translate --model '' a", "model: expected one of de-en, en-de, got ''"),  # not this one
         ("translate {word} xyz", "sentence 2: expected one of the "),
         ("translate {word} {word}\udcff", "sentence 2: expected text in Unicode"),
         ("translate", "standard input: expected UTF-8, got 'utf-8' codec"),
         ("translate --sample=2 --beam=4 {word}", "--sample: expected no --beam"),
         ("translate --beam 2 --seed 1 {word}", "--seed: expected --sample"),
-        ("evaluate --model few --length-penalty 1 --test phrasebook", "--length-penalty: expected"),
-        (
-            "evaluate --model few --test phrasebook --sentences 5",
-            "--sentences: expected .* knows, got none",
-        ),
+        ("evaluate --length-penalty 1", "--length-penalty: expected"),
+        ("evaluate --sentences 5", "--sentences: expected .* knows, got none"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(command, monkeypatch, words, line, message):
     monkeypatch.setattr(running, "train", lambda *_, **__: pytest.fail("it began"))
     knowing([("eins", "one")], "few")
     Path("bad.toml").write_text("[models]\nd_ff = 8")
-    os.mkfifo("pipe")
+    os.mkfifo("pipe")  # these two must not be read
     Path("endless").symlink_to("/dev/zero")
     name, _, given = line.format(word=words[0]).partition(" ")
-    usual = {"train": f"--config tiny.toml --out new {QUIETLY}", "info": ""}
-    found = command(f"{name} {usual.get(name, '--model run')} {given}", stdin=b"sch\xf6n")
+    usual = {"train": f"--config tiny.toml --out new {QUIETLY}", "translate": "--model run",
+             "evaluate": "--model few --test phrasebook"}  # fmt: skip
+    found = command(f"{name} {usual[name]} {given}", stdin=b"sch\xf6n")
     refused(found, name, message)
 
 
