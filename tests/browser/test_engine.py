@@ -41,7 +41,7 @@ def test_the_engine_equals_the_package_as_the_page_says(page: Page, model: str):
     The second model is asked for token IDs, logits, maps and translations alone.
     """
     random = model == "random weights"
-    rows = [of_configurations(page)] if random else of_model(page, model, every=16)
+    rows = of_configurations(page) if random else of_model(page, model, every=16)
     found = list(islice(rows, 10) if model == "en-de" else rows)
     stored = [row for row in recorded("live-equality")["rows"] if row["model"] == model]
     assert [row["what"] for row in found] == [row["what"] for row in stored[: len(found)]]

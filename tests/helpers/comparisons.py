@@ -64,9 +64,9 @@ def texts(name: str) -> dict[str, list[str]]:
 
 def rows(page: Page) -> Iterator[dict[str, Any]]:
     """What was compared, in how many cases, what differs or by how much, and the limit."""
-    for name in shipped_models():
-        yield from ({"model": name, **each} for each in of_model(page, name))
-    yield {"model": "random weights", **of_configurations(page)}
+    compared = {name: of_model(page, name) for name in shipped_models()}
+    for name, found in (compared | {"random weights": of_configurations(page)}).items():
+        yield from ({"model": name, **each} for each in found)
 
 
 def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def of_ablation(
     yield row(f"{what}: greedy", len(pairs), limit, differ=differ, own=True)
 
 
-def of_configurations(page: Page) -> dict[str, Any]:
+def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
     """Random weights in every kind of model that a configuration can describe."""
     options: list[dict[str, Any]] = [
         {"norm": "post"}, {"norm": "post", "final_norm": True}, {"norm": "pre"},
@@ -164,7 +164,7 @@ def of_configurations(page: Page) -> dict[str, Any]:
             translator.save(folder)
             engine = Engine(page, Path(folder))
         worst = max(worst, largest_gap(engine, translator.model, pairs)[0])
-    return row("every option and preset: logits", len(made), LIMIT, largest=worst)
+    yield row("every option and preset: logits", len(made), LIMIT, largest=worst)
 
 
 def random_translator(config: Any, size: int) -> Translator:
