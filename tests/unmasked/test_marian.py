@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -151,17 +152,11 @@ def test_what_is_not_ours_or_damaged_is_said_in_one_line(copied, change, message
 
 
 def test_a_repository_is_fetched_by_its_name(folder, monkeypatch):
-    asked = []
-
-    def fetch(name, allow_patterns):
-        if "none" in name:
-            raise OSError("no such repository")
-        asked.append((name, "*.spm" in allow_patterns))
-        return str(folder)
-
+    fetch = Mock(side_effect=[str(folder), OSError("no such repository")])
     monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
     assert isinstance(load("some-body/opus.mt"), Translator)
-    assert asked == [("some-body/opus.mt", True)]
+    assert fetch.call_args.args == ("some-body/opus.mt",)
+    assert "*.spm" in fetch.call_args.kwargs["allow_patterns"]
     with pytest.raises(ValueError, match=r"^model: expected one of de-en.* no such repository$"):
         load("some/none")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
