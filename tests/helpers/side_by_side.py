@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import cache
 from multiprocessing import forkserver, get_context
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from unittest import mock
@@ -18,7 +17,6 @@ from helpers.crashes import NAMES, made
 from helpers.small_training import quiet, small, stopping_at
 from unmasked import Transformer, cli
 from unmasked.storage.files import tensors_of, write_tensors
-from unmasked.storage.lock import held
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
@@ -112,13 +110,6 @@ def command(words: list[str], said: Path) -> None:
     sys.argv = ["__main__.py", *words]
     with said.open("w") as file, redirect_stdout(file):
         cli.main()
-
-
-def hold(folder: Path, told: Connection) -> None:
-    """As a training does, until it is killed."""
-    with held(folder):
-        told.send("held")
-        time.sleep(100)
 
 
 def save_in_turn(folder: Path) -> None:

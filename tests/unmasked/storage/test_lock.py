@@ -6,46 +6,36 @@ import os
 import pytest
 
 from helpers import same_tensors
-from helpers.side_by_side import context, hold, started
 from helpers.small_training import quiet, small
 from unmasked.storage import lock
-from unmasked.storage.checkpoint import checkpoints
 from unmasked.storage.files import tensors_of
-from unmasked.storage.lock import HOLDER, held
+from unmasked.storage.lock import HOLDER, LOCK, held
 
 
-def test_a_second_training_is_refused_and_what_was_killed_holds_nothing(tmp_path):
-    hears, told = context().Pipe(duplex=False)
-    other = started(hold, tmp_path, told)
-    told.close()  # so that its death would be heard
-    assert hears.recv() == "held"
-    there = rf"expected .*without another training, got .* \(process {other.pid} on .*, since"
-    for resume in (False, True):
-        with pytest.raises(ValueError, match=there):
-            quiet(small(), folder=tmp_path, resume=resume)
-    (tmp_path / HOLDER).unlink()  # it may not have said so yet
-    with pytest.raises(ValueError, match="got one that writes there now; "):
-        quiet(small(), folder=tmp_path)
-    assert checkpoints(tmp_path) == []
-    assert other.is_alive()
-    other.kill()
-    other.join()
-    quiet(small(), folder=tmp_path, checkpoint_every=4)
-    assert len(checkpoints(tmp_path)) == 2
-    assert not (tmp_path / HOLDER).exists()
-
-
-def test_the_first_goes_on_while_the_second_is_refused(tmp_path):
+def test_a_second_training_is_refused_while_the_first_goes_on_and_what_was_killed_holds_nothing(
+    tmp_path,
+):
+    for left in (LOCK, HOLDER):
+        (tmp_path / left).write_text("by one that was killed")
     model, whole = small(), small()
 
     def watch(*_):
-        with pytest.raises(ValueError, match=f"process {os.getpid()} on"):
-            quiet(small(), folder=tmp_path, resume=True)
+        for resume in (False, True):
+            with pytest.raises(ValueError, match=rf"got .* \(process {os.getpid()} on .*, since"):
+                quiet(small(), folder=tmp_path, resume=resume)
 
     quiet(model, folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
     quiet(whole)
     assert same_tensors(tensors_of(model), tensors_of(whole))
+    assert not (tmp_path / HOLDER).exists()
     quiet(small(), folder=tmp_path, resume=True)  # it is free again
+
+
+def test_one_that_has_not_said_who_it_is_holds_the_folder_too(tmp_path):
+    with held(tmp_path):
+        (tmp_path / HOLDER).unlink()
+        with pytest.raises(ValueError, match="got one that writes there now; "):
+            quiet(small(), folder=tmp_path)
 
 
 def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):

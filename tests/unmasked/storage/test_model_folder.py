@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
-from torch import nn
-from torch.nn.utils.parametrizations import weight_norm
 
 from helpers import crashes, put, same_tensors, small_config
 from helpers.crashes import held
@@ -183,12 +181,8 @@ def test_weights_that_are_no_numbers_are_not_saved_and_what_was_there_stays(tmp_
 @pytest.mark.parametrize(
     "change",
     [
-        put("", generator=nn.Linear(16, len(LARGE), bias=True)),
         lambda m: m.generator.register_forward_hook(lambda _, __, x: 3 * x),
-        lambda m: weight_norm(m.generator),
-        put("encoder.layers.0.self_attention", n_heads=2),
         lambda m: m.decoder.layers.pop(-1),
-        lambda m: m.register_buffer("extra", torch.zeros(3)),
         put("", config=small_config(**SIZES, n_layers=3)),
         lambda m: m.to("meta"),
     ],
@@ -207,12 +201,11 @@ def test_what_load_could_not_restore_is_not_saved_over_what_is_there(tmp_path, c
 
 
 def other(model=None, **values):
-    """Another configuration; without what is `...`."""
+    """Another configuration."""
 
     def edit(folder):
         kept = json.loads((folder / CONFIG).read_text())
         kept |= {**values, "model": kept["model"] | (model or {})}
-        kept = {name: value for name, value in kept.items() if value is not ...}
         (folder / CONFIG).write_text(json.dumps(kept))
 
     return edit
@@ -245,25 +238,11 @@ def outside(folder):
     other(sums={"../outside.safetensors": digest(weights)})(folder)
 
 
-def with_tensors(change, **sizes):
-    """Other weights, and a configuration that they belong to."""
-
-    def write(folder):
-        weights = weights_file(folder)
-        write_tensors(weights, change(read_tensors(weights)))
-        other(sizes, sums={weights.name: digest(weights)})(folder)
-
-    return write
-
-
-def each(change):
-    return with_tensors(lambda tensors: {name: change(x) for name, x in tensors.items()})
-
-
-def beyond_float32(tensors):
-    tensors = {name: tensor.double() for name, tensor in tensors.items()}
-    tensors["generator.weight"][1, 2] = 1e300
-    return tensors
+def with_nan(folder):
+    """And a configuration that it belongs to."""
+    weights = weights_file(folder)
+    write_tensors(weights, {name: x * torch.nan for name, x in read_tensors(weights).items()})
+    other(sums={weights.name: digest(weights)})(folder)
 
 
 NO_FOLDER = "a folder with config.json and the weights that it names, got No such file"
@@ -286,8 +265,7 @@ NO_FOLDER = "a folder with config.json and the weights that it names, got No suc
         (other(model={"size": 3}), "unexpected keyword argument 'size'"),
         (other(model={"n_layers": 10**4}), "got 20,000 layers and weights of "),
         (other(model={"d_ff": 10**30}), "got sizes that no memory has room for"),
-        (each(lambda x: x * torch.nan), "got weights: expected finite numbers, got NaN in"),
-        (with_tensors(beyond_float32), "an infinite one in generator.weight"),
+        (with_nan, "got weights: expected finite numbers, got NaN in"),
     ],
 )
 def test_damage_is_named_with_the_folder(tmp_path, damage, message):
