@@ -2,7 +2,6 @@
 
 import csv
 import math
-import warnings
 
 import pytest
 import torch
@@ -51,21 +50,22 @@ def test_the_file(tmp_path):
 # --- TensorBoard ------------------------------------------------------------------------------
 
 
+deprecated = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # in TensorBoard itself
+
+
 def events(folder):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     found = EventAccumulator(str(folder)).Reload()
     return {tag: {e.step: e.value for e in found.Scalars(tag)} for tag in found.Tags()["scalars"]}
 
 
+@deprecated
 def test_tensorboard_gets_every_row(tmp_path):
     def watch(step, _):
         return {"twice": torch.tensor(2 * step)}
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        history = quiet(small(), watch=watch, tensorboard_folder=tmp_path, every=4)
+    history = quiet(small(), watch=watch, tensorboard_folder=tmp_path, every=4)
     seen = events(tmp_path)
     assert set(seen) == {"loss", "norm", "rate", "seconds", "twice"}
     assert seen["twice"] == {0: 0, 4: 8, 8: 16, 12: 24}
@@ -73,6 +73,7 @@ def test_tensorboard_gets_every_row(tmp_path):
     assert seen["loss"] == pytest.approx(expected, rel=1e-6)
 
 
+@deprecated
 def test_a_resumed_training_hides_what_it_does_again(tmp_path):
     for begun, value in ((0, 99.0), (5, 1.0)):
         writer = tensorboard(tmp_path, begun)
@@ -80,6 +81,3 @@ def test_a_resumed_training_hides_what_it_does_again(tmp_path):
             writer.add_scalar("loss", value, step)
         writer.close()
     assert events(tmp_path)["loss"] == {**dict.fromkeys(range(1, 6), 99.0), 6: 1, 7: 1, 8: 1}
-
-
-# --- Progress ---------------------------------------------------------------------------------

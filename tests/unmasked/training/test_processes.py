@@ -7,7 +7,6 @@ import torch
 
 from helpers import difference, same_tensors, side_by_side
 from helpers.side_by_side import finished, ranks, started
-from unmasked.machine import device
 from unmasked.storage.files import read_tensors, tensors_of
 from unmasked.training.processes import processes
 
@@ -70,11 +69,3 @@ def test_more_processes_than_gpus_are_refused(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(ValueError, match=r"^LOCAL_RANK: expected"), processes("cuda"):
         pass
-
-
-def test_alone():
-    with processes("cpu") as group:
-        assert (group.rank, group.count, group.device, group.first) == (0, 1, CPU, True)
-        assert group.total(torch.tensor(3.0)) == 3.0
-    with processes() as group:
-        assert group.device == device()
