@@ -145,18 +145,13 @@ def test_a_fault_is_found_and_no_other(name):
         assert finding.advice
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (lambda logits: logits.to("meta"), "on the meta device"),
-        (lambda logits: logits.to_sparse(), "which few operations take"),
-        (lambda logits: logits.index_fill(1, torch.tensor(2), -math.inf), r"output\[2\] of sente"),
-    ],
-)
-def test_what_are_no_logits_does_not_run(change, what):
-    found = faults(Healthy(), **VOCABULARIES, forward=lambda model, *words: change(model(*words)))
+def test_what_are_no_logits_does_not_run():
+    def forward(model, *words):
+        return model(*words).index_fill(1, torch.tensor(2), -math.inf)
+
+    found = faults(Healthy(), **VOCABULARIES, forward=forward)
     assert set(found) == {"runs"}
-    assert re.search(what, found["runs"].what)
+    assert "output[2] of sente" in found["runs"].what
 
 
 def test_nothing_is_compared_where_two_calls_differ():
@@ -240,24 +235,17 @@ class Busy(Healthy):
 
     def __init__(self):
         super().__init__()
-        self.source_embedding = nn.Embedding(SOURCE, WIDTH, max_norm=0.5)
-        self.batch_norm = nn.BatchNorm1d(WIDTH)
         self.register_buffer("calls", torch.zeros(2))
-        self.history, self.seen, self.kept = [1], {1}, {"a": torch.ones(2)}
-        self.last, self.diary = None, SimpleNamespace(count=0, pages=deque([1], maxlen=5))
+        self.kept, self.last = {"a": torch.ones(2)}, None
+        self.diary = SimpleNamespace(count=0, pages=deque([1], maxlen=5))
         self.grows, self.hidden = np.zeros(2), [nn.Linear(1, 1)]
         self.own, self.dice = torch.Generator().manual_seed(3), random.Random(1)
 
     def embed(self, embedding, tokens):
         x = super().embed(embedding, tokens)
-        if embedding is self.target_embedding:
-            return x
-        self.calls += 1
         self.calls.data = torch.ones(len(self.calls) + 1)
         self.kept["a"].mul_(2)
         self.kept["b"] = self.last = x
-        self.history.append(len(self.history))
-        self.seen.add(len(self.seen))
         self.diary.count += 1
         self.diary.pages.append(2)
         self.grows.resize(len(self.grows) + 1, refcheck=False)
@@ -270,19 +258,24 @@ class Busy(Healthy):
         self.dice.random()
         if self.stop is not None:
             raise self.stop
-        return self.batch_norm(x.mT).mT
+        return x
 
 
 def state_of(model):
     """Copies of whatever a call of it changes."""
     parameters, modules = list(model.parameters()), list(model.modules())
-    tensors = [*parameters, *(p.grad for p in parameters), *model.buffers(), *model.kept.values()]
-    arrays = [model.grows, np.random.get_state()[1]]  # noqa: NPY002
-    tensors += [model.hidden[0].weight, torch.get_rng_state(), model.own.get_state()]
+    numbers = [*parameters, *(p.grad for p in parameters), model.calls, *model.kept.values()]
+    numbers += [model.hidden[0].weight, model.grows, torch.get_rng_state(), model.own.get_state()]
+    numbers.append(np.random.get_state()[1])  # noqa: NPY002
     flags = [p.requires_grad for p in parameters], [module.training for module in modules]
-    plain = model.history, model.seen, list(model.kept), vars(model.diary), model.last
-    dice = random.getstate(), model.dice.getstate()
-    return copy.deepcopy(([x.tolist() for x in (*tensors, *arrays)], flags, plain, dice))
+    plain = (
+        list(model.kept),
+        vars(model.diary),
+        model.last,
+        random.getstate(),
+        model.dice.getstate(),
+    )
+    return copy.deepcopy(([x.tolist() for x in numbers], flags, plain))
 
 
 @pytest.mark.parametrize("stop", [None, ValueError("no"), KeyboardInterrupt()])

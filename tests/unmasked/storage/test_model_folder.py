@@ -22,7 +22,7 @@ from unmasked import Transformer
 from unmasked.config import POSITIONS
 from unmasked.storage.files import digest, read_tensors, tensors_of, write_tensors
 from unmasked.storage.model import CONFIG, weights_file
-from unmasked.tokens import Subwords, Words
+from unmasked.tokens import Words
 from unmasked.translator import Translator
 
 SMALL, LARGE = Words.of(["a b c d e größer"]), Words.of(["A B C D E F"])
@@ -31,12 +31,6 @@ SIZES = {"source_vocab": np.int64(len(SMALL)), "target_vocab": len(LARGE)}
 
 def untrained(**changes):
     return Translator(Transformer(small_config(**SIZES, **changes)).eval(), SMALL, LARGE)
-
-
-def in_subwords(text="der alte hund"):
-    words = Subwords.of([text, "the dog"], 40)
-    model = Transformer(small_config(source_vocab=len(words), target_vocab=len(words)))
-    return Translator(model.eval(), words, words)
 
 
 def listed(folder):
@@ -76,7 +70,7 @@ def test_what_is_saved_is_loaded_to_the_last_bit(tmp_path, changes):
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_a_copy_is_saved_as_what_it_is_a_copy_of(again, tmp_path):
-    made, texts = in_subwords(), ["der <eos> hund", "<pad> the <bos> dog"]
+    made, texts = crashes.made("old"), ["der <eos> hund", "<pad> the <bos> dog"]
     again(made).save(tmp_path)
     assert Translator.load(tmp_path).tokens(texts).tolist() == made.tokens(texts).tolist()
     assert holds(tmp_path, made)
