@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from helpers.refusals import refusals
-from unmasked.text import phrasebook
 from unmasked.text.phrasebook import (
     as_pair,
     combinations,
@@ -78,20 +77,6 @@ def test_a_sentence_its_translation_and_its_alignment(in_english, in_german):
 
 
 # --- What is drawn ----------------------------------------------------------------------------
-
-
-def drawn(count, **options):
-    """Pairs, each with the combinations that its sentence has."""
-    found = {}
-
-    def note(sentence):
-        pair = as_pair(sentence)
-        found.setdefault(pair.german, combinations(sentence))
-        return pair
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(phrasebook, "as_pair", note)
-        return [(pair, found[pair.german]) for pair in sentence_pairs(count, **options)]
 
 
 @cache
@@ -165,10 +150,12 @@ test_what_cannot_be_drawn_is_refused = refusals(
 
 
 def test_held_out_sentences_are_new_in_their_combinations_and_not_in_their_words():
-    learnt, new = drawn(20_000, seed=0), drawn(100, seed=1, held_out=True)
-    combined = set().union(*(some for _, some in learnt))
+    drawn = {p.german: combinations(said) for p, said in zip(pairs(), sentences(), strict=True)}
+    learnt, new = sentence_pairs(2500, seed=5), sentence_pairs(100, seed=5, held_out=True)
+    combined = set().union(*(drawn[pair.german] for pair in learnt))
     assert not any(is_held_out(*combination) for combination in combined)
-    assert all(some - combined for _, some in new)
+    assert all(drawn[pair.german] - combined for pair in new)
+    many = sentence_pairs(20_000)
     for side in ("german", "english"):
-        known = {word for pair, _ in learnt for word in getattr(pair, side).split()}
-        assert all(known.issuperset(getattr(pair, side).split()) for pair, _ in new)
+        known = {word for pair in many for word in getattr(pair, side).split()}
+        assert all(known.issuperset(getattr(pair, side).split()) for pair in new)
