@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 
 from helpers import crashes, put, same_tensors, small_config
 from helpers.crashes import held
-from helpers.side_by_side import finished, save_in_turn, started
+from helpers.side_by_side import save_in_turn, together
 from unmasked import Transformer
 from unmasked.config import POSITIONS
 from unmasked.storage.files import digest, read_tensors, tensors_of, write_tensors
@@ -121,11 +121,10 @@ def test_two_that_save_into_one_folder_always_leave_one_that_loads_also_while_a_
 ):
     """Both save two models in turn, with pauses in which this process reads."""
     crashes.made("old").save(tmp_path)
-    writers = [started(save_in_turn, tmp_path) for _ in range(2)]
+    writers = together(2, save_in_turn, tmp_path, join=False)
     read = [held(tmp_path)]
-    while any(writer.is_alive() for writer in writers):
+    while not writers.join(0):
         read.append(held(tmp_path))
-    finished(*writers)
     assert held(tmp_path) == "new"  # what both saved last
     assert len(read) > 2
 
