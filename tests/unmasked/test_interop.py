@@ -49,7 +49,7 @@ def assert_equal_with_gradients(ours, theirs, our, their):
     for parameter in itertools.chain(ours.parameters(), theirs.parameters()):
         parameter.data = parameter.data if parameter.grad is None else parameter.grad
     for name, found, expected in matching_tensors(ours, theirs):
-        if found is not None and expected is not None:  # a bias that one of them lacks
+        if found is not None and expected is not None:  # one of them may lack a bias
             scale = max(1.0, float(expected.detach().abs().max()))
             assert difference(found.view_as(expected), expected) < 10 * tolerance * scale, name
 
