@@ -1,5 +1,6 @@
 """A translator from two files of text: what is read, kept, ended, resumed, shared out and said."""
 
+import csv
 import gzip
 import sys
 from types import SimpleNamespace
@@ -58,10 +59,8 @@ def trained(out, valid=("valid.de", "valid.en"), **changes):
 
 def rows(out):
     """Of its history, without the times."""
-    lines = [line.split(",") for line in (out / "history.csv").read_text().splitlines()]
-    return [
-        [c for name, c in zip(lines[0], line, strict=True) if name != "seconds"] for line in lines
-    ]
+    with (out / "history.csv").open() as file:
+        return [{**row, "seconds": ""} for row in csv.DictReader(file)]
 
 
 def test_the_best_model_of_two_files_stands_in_the_folder(tmp_path, capsys):
@@ -76,9 +75,9 @@ def test_the_best_model_of_two_files_stands_in_the_folder(tmp_path, capsys):
     data = load_data("files", train=["train.de", "train.en"], valid=["valid.de", "valid.en"])
     best = made.about["best"]
     assert mean_cross_entropy(made.model, made.corpus(data.validation)) == best["validation"]
-    [_, *history] = rows(tmp_path)
+    history = rows(tmp_path)
     assert len(history) == 9
-    assert min(float(row[1]) for row in history) == best["validation"]
+    assert min(float(row["validation"]) for row in history) == best["validation"]
 
 
 def test_a_stopped_training_on_files_goes_on_with_the_same_bits(tmp_path):
@@ -108,7 +107,9 @@ def test_two_processes_end_together_and_only_the_first_writes(tmp_path):
     printed = "".join(file.read_text() for file in said.iterdir())
     assert printed.count("2 processes on cpu") == printed.count("the model is in") == 1
     trained(tmp_path / "one", valid=None, patience=1)
-    numbers = [[float(row[1]) for row in rows(tmp_path / name)[1:]] for name in ("one", "two")]
+    numbers = [
+        [float(row["validation"]) for row in rows(tmp_path / name)] for name in ("one", "two")
+    ]
     assert numbers[1] == pytest.approx(numbers[0], rel=0.1)  # each has its own dropout
 
 
