@@ -50,17 +50,16 @@ class NoResidual(Residual):
         return self.norm(self.dropout(sublayer(x, **options)))
 
 
-def no_residuals(model: Transformer) -> None:
+def no_residuals(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, Residual):
             module.__class__ = NoResidual
 
 
-def no_norms(model: Transformer) -> None:
+def no_norms(model: nn.Module) -> None:
     for module in model.modules():
-        if isinstance(module, Residual):
+        if getattr(module, "norm", None) is not None:
             setattr(module, "norm", nn.Identity())  # noqa: B010 (its type is a LayerNorm's)
-    model.encoder.norm = model.decoder.norm = None
 
 
 def no_positions(side: str) -> Callable[[Transformer], None]:
