@@ -123,16 +123,9 @@ def names(event: Any) -> Iterable[str]:
         yield from names(inner)
 
 
-Spans = dict[str, list[tuple[float, float]]]  # of each kind: where a call begins, how long it takes
-
-
-def by_kind(calls: Sequence[Call]) -> Spans:
-    """Each call with the first kind that names anything in it, or with the rest."""
-    found: Spans = {kind: [] for kind in (*KINDS, REST)}
-    for begin, took, called in calls:
-        kind = next((kind for kind, some in KINDS.items() if called & {*some}), REST)
-        found[kind].append((begin, took))
-    return found
+def kind_of(call: Call) -> str:
+    """The first kind that names anything in it, or the rest."""
+    return next((kind for kind, some in KINDS.items() if call.names & {*some}), REST)
 
 
 def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
@@ -143,7 +136,8 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
         figure, rows = panels(len(runs), 1, 1.35)
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
             said, end = [], calls[-1].begin + calls[-1].took
-            for kind, bars in by_kind(calls).items():
+            for kind in (*KINDS, REST):
+                bars = [(call.begin, call.took) for call in calls if kind_of(call) == kind]
                 axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
                 said.append(f"{kind} {sum(took for _, took in bars) / end:.0%}")
             axis.set(xlim=(0, end), yticks=[], title=name)
