@@ -7,6 +7,7 @@ what *this* model needs, trained as it was with everything on, and not what a Tr
 import copy
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -50,36 +51,28 @@ class NoResidual(Residual):
         return self.norm(self.dropout(sublayer(x, **options)))
 
 
-def no_residuals(model: Transformer) -> None:
+def no_residuals(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, Residual):
             module.__class__ = NoResidual
 
 
-def no_norms(model: Transformer) -> None:
+def no_norms(model: nn.Module) -> None:
     for module in model.modules():
-        if isinstance(module, Residual):
+        if getattr(module, "norm", None) is not None:
             setattr(module, "norm", nn.Identity())  # noqa: B010 (its type is a LayerNorm's)
-    model.encoder.norm = model.decoder.norm = None
 
 
-def no_positions(side: str) -> Callable[[Transformer], None]:
-    def switch_off(model: Transformer) -> None:
-        model.get_submodule(f"{side}_embedding").positions = NoPositions()
-
-    return switch_off
+def no_positions(side: str, model: Transformer) -> None:
+    model.get_submodule(f"{side}_embedding").positions = NoPositions()
 
 
-def no_sublayer(where: str, name: str) -> Callable[[Transformer], None]:
+def no_sublayer(where: str, name: str, model: Transformer) -> None:
     """Its last matrix becomes zero, and so does all that it gives."""
-
-    def switch_off(model: Transformer) -> None:
-        for path, module in model.named_modules():
-            if path.startswith(where) and path.endswith(name):
-                for parameter in module.parameters():
-                    parameter.zero_()
-
-    return switch_off
+    for path, module in model.named_modules():
+        if path.startswith(where) and path.endswith(name):
+            for parameter in module.parameters():
+                parameter.zero_()
 
 
 def no_scale(model: Transformer) -> None:
@@ -91,12 +84,12 @@ def no_scale(model: Transformer) -> None:
 
 
 PARTS: dict[str, Callable[[Transformer], None]] = {
-    "encoder_positions": no_positions("source"),
-    "decoder_positions": no_positions("target"),
-    "encoder_self": no_sublayer("encoder", "self_attention.output"),
-    "decoder_self": no_sublayer("decoder", "self_attention.output"),
-    "cross": no_sublayer("decoder", "cross_attention.output"),
-    "feed_forward": no_sublayer("", "feed_forward.contract"),
+    "encoder_positions": partial(no_positions, "source"),
+    "decoder_positions": partial(no_positions, "target"),
+    "encoder_self": partial(no_sublayer, "encoder", "self_attention.output"),
+    "decoder_self": partial(no_sublayer, "decoder", "self_attention.output"),
+    "cross": partial(no_sublayer, "decoder", "cross_attention.output"),
+    "feed_forward": partial(no_sublayer, "", "feed_forward.contract"),
     "residuals": no_residuals,
     "norms": no_norms,
     "scale": no_scale,

@@ -38,8 +38,9 @@ def main(words: list[str]) -> None:
     hunt.add_argument("--bugs", type=int, default=1, choices=(1, 2), help="how many (1)")
     grade = action("grade", "a row for each file of a folder, and all verdicts as a CSV")
     grade.add_argument("folder", type=Path)
-    several = {"nargs": "+", "choices": STEPS, "default": STEPS, "metavar": "STEP"}
-    grade.add_argument("--steps", **several, help="pieces (all)")
+    grade.add_argument(
+        "--steps", nargs="+", choices=STEPS, default=STEPS, metavar="STEP", help="pieces (all)"
+    )
     grade.add_argument("--csv", type=Path, help="(grades.csv, in the folder)")
     options = parser.parse_args(words)
     try:

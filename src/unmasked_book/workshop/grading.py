@@ -61,10 +61,8 @@ def one(path: Path, steps: tuple[str, ...]) -> dict[str, str]:
 
 def limit_memory() -> None:
     """So much beyond what is in use already; on Windows there is no such limit."""
-    try:
+    with contextlib.suppress(ImportError, OSError):
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    except (ImportError, OSError):
-        return

@@ -2,7 +2,7 @@
 
 A piece is run beside plain.py's with the same random weights. Where the numbers differ, they are
 compared with those of every known mistake, then of every two; a mistake is named only where they
-agree. What nobody knows is located by what each part receives, and by the smallest case.
+agree. Of what nobody knows, the smallest case is shown in which it shows.
 """
 
 import contextlib
@@ -13,9 +13,8 @@ import linecache
 import time
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -292,8 +291,6 @@ def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
     lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
     lines += [*short(case), f"  {difference(got, right)}"]
-    if case.sizes and (where := located(step, answer, case)):
-        lines += [f"  {where}"]
     lines[-1] += f"\n{REPORT}{quote('workshop: ' + step)}"
     return "\n".join(lines)
 
@@ -335,35 +332,6 @@ def difference(got: Tensor, right: Tensor) -> str:
     values = f"{two:.4g}" if isinstance(two, float) else f"{two}"
     yours = f"{one:.4g}" if isinstance(one, float) else f"{one}"
     return f"{f'At {at} it' if at else 'It'} should be {values} and is {yours}."
-
-
-def located(step: str, answer: Any, case: Case) -> str:
-    """The first part, by its name and in the order of calls, that receives something else."""
-    theirs, ours = (heard(step, made, case) for made in (answer, getattr(plain, step)))
-    for (name, before), right in ours.items():
-        if (name, before) not in theirs:
-            return f"{name} is called {before} times, and more often is right."
-        for place, pair in enumerate(zip(theirs[name, before], right, strict=False), start=1):
-            if not alike(*pair):
-                return f"{name} is the first part to receive something else: input {place}."
-    return "Every part receives what it should: look at what is done with the last one's result."
-
-
-def heard(step: str, made: Any, case: Case) -> dict[tuple[str, int], list[Tensor]]:
-    """The inputs of a named part each time that it is called, counted from 0."""
-    calls: dict[tuple[str, int], list[Tensor]] = {}
-    module, times = runner(step, made, case), Counter[str]()
-
-    def hear(name: str, _: nn.Module, given: Any) -> None:
-        calls[name, times[name]] = [x.detach().clone() for x in given if isinstance(x, Tensor)]
-        times[name] += 1
-
-    for name, part in module.named_modules():
-        if name:
-            part.register_forward_pre_hook(partial(hear, name))
-    with contextlib.suppress(Exception):
-        module(*copies(case.inputs))
-    return calls
 
 
 # --- Right numbers are not all ------------------------------------------------------------------
