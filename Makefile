@@ -31,7 +31,7 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 # Extras stay in the pins: the pip of Python 3.11 takes `coverage[toml]` for another package than `coverage`,
 # and stops at the first newer release.
 lock: setup  ## pins in requirements.txt, with hashes, what pyproject.toml asks for; ARGS=--upgrade for newer versions
-	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tensorboard --extra pdf --extra tools \
+	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra pdf --extra tools \
 		--universal --python-version 3.11.5 --generate-hashes --no-annotate --no-strip-extras --excludes tools/cuda.txt \
 		--custom-compile-command "make lock" --output-file requirements.txt --quiet $(ARGS)
 

@@ -17,7 +17,7 @@ from repository import ROOT
 
 UV = Path(sys.executable).with_name("uv")
 OPTIONS = {"lowest": ["--resolution", "lowest-direct"], "newest": ["--upgrade"]}
-ASKED = ["--requirement", "pyproject.toml", "--extra", "test", "--extra", "tensorboard"]
+ASKED = ["--requirement", "pyproject.toml", "--extra", "test"]
 # Warnings of other versions are not errors here.
 TESTS = ["tests/unmasked", "tests/unmasked_book", "-n", "auto", "-W", "default"]
 NOTEBOOKS = ["book", "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=300",

@@ -29,10 +29,6 @@ def layer_config(**changes: object) -> LayerConfig:
     return LayerConfig(**{**sizes, "dropout": 0.0, **changes})
 
 
-def vectors(batch: int, length: int) -> Tensor:
-    return torch.randn(batch, length, SMALL["d_model"], dtype=torch.float64)
-
-
 def small_model(preset: str | None = None, **changes: object) -> Transformer:
     """In float64 and evaluation mode, with no parameter at a special value such as 0 or 1."""
     model = Transformer(small_config(preset, **changes)).double().eval()
@@ -88,15 +84,9 @@ def as_target(source: Tensor) -> Tensor:
 
 
 def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
-    """To the last bit."""
-    return a.keys() == b.keys() and all(same_bits(a[name], b[name]) for name in a)
-
-
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    if (a.dtype, a.shape) != (b.dtype, b.shape):
-        return False
-    bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
-    return torch.equal(*bits)
+    return a.keys() == b.keys() and all(
+        a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in a
+    )
 
 
 def put(path: str, **attributes: object) -> Callable[[nn.Module], None]:

@@ -63,9 +63,13 @@ def texts(name: str) -> dict[str, list[str]]:
 
 def rows(page: Page) -> Iterator[dict[str, Any]]:
     """What was compared, in how many cases, what differs or by how much, and the limit."""
-    for name in shipped_models():
-        yield from of_model(page, name)
-    yield from of_configurations(page)
+    compared = {name: of_model(page, name) for name in shipped_models()}
+    for name, found in (compared | {"random weights": of_configurations(page)}).items():
+        yield from ({"model": name, **each} for each in found)
+
+
+def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
+    return {"what": what, "cases": cases, **found, "limit": limit}
 
 
 def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
@@ -74,9 +78,6 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     translator = unmasked.load(name)
     model = translator.model
     engine = Engine(page, folder_of(name))
-
-    def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
-        return {"model": name, "what": what, "cases": cases, **found, "limit": limit}
 
     for kind, sentences in texts(name).items():
         theirs = [translator.source.encode(sentence) for sentence in sentences]
@@ -106,10 +107,10 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     yield row(f"translations with a beam of 5, length penalty {alpha}", count, differ=differ)
 
     for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
-        yield from of_ablation(engine, model, name, some, parts)
+        yield from of_ablation(engine, model, some, parts)
     heads = [("encoder", 0, 1), ("decoder", 2, 3), ("cross", 1, 3), ("cross", 3, 0)]
-    yield from of_ablation(engine, model, name, some, (), heads)
-    gap, _ = largest_gap(engine, model, pairs, hide=2)
+    yield from of_ablation(engine, model, some, (), heads)
+    gap, _ = largest_gap(engine, model, pairs, {"hidden": [2]})
     yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
     small = Engine(page, folder_of(name), int8=True)
@@ -120,7 +121,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def of_ablation(
-    engine: Engine, model: Any, name: str, pairs: Any, parts: tuple[str, ...], heads: Any = ()
+    engine: Engine, model: Any, pairs: Any, parts: tuple[str, ...], heads: Any = ()
 ) -> Iterator[dict[str, Any]]:
     """The same parts switched off on both sides: logits, relative to the largest, and outputs.
 
@@ -132,13 +133,13 @@ def of_ablation(
     off = {camel(part): True for part in parts} | {"heads": [" ".join(map(str, h)) for h in heads]}
     what = f"without {' and '.join(PARTS_SAID[part] for part in parts) or 'four heads'}"
     gap, own = largest_gap(engine, model, pairs, off, relative=True)
-    row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": len(pairs)}
-    yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
+    limit = max(LIMIT / 10, float(f"{5 * own:.0e}"))
+    yield row(f"{what}: logits, relative to the largest", len(pairs), limit, largest=gap)
     sources = [source for source, _ in pairs]
     single, exact = (generated(m, sources, 12) for m in (model, copy.deepcopy(model).double()))
     differ = different(engine.search("greedy", sources, off, limit=12), exact)
-    row = {"model": name, "what": f"{what}: greedy", "cases": len(pairs), "differ": differ}
-    yield {**row, "limit": different(single, exact), "own": True}
+    limit = different(single, exact)
+    yield row(f"{what}: greedy", len(pairs), limit, differ=differ, own=True)
 
 
 def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
@@ -159,8 +160,7 @@ def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
             translator.save(folder)
             engine = Engine(page, Path(folder))
         worst = max(worst, largest_gap(engine, translator.model, pairs)[0])
-    yield {"model": "random weights", "what": "every option and preset: logits",
-           "cases": len(made), "largest": worst, "limit": LIMIT}  # fmt: skip
+    yield row("every option and preset: logits", len(made), LIMIT, largest=worst)
 
 
 def random_translator(config: Any, size: int) -> Translator:
@@ -178,16 +178,15 @@ def generated(model: Any, sources: Sequence[list[int]], most: int | None = None)
 
 
 def largest_gap(
-    engine: Engine, model: Any, pairs: Any, off: dict[str, Any] | None = None,
-    hide: int | None = None, *, relative: bool = False,
-) -> tuple[float, float]:  # fmt: skip
+    engine: Engine, model: Any, pairs: Any, off: Any = None, *, relative: bool = False
+) -> tuple[float, float]:
     """The largest difference to float64's logits: the engine's, and PyTorch's own in float32."""
-    off = {"hidden": [hide]} if hide is not None else off
     exact = copy.deepcopy(model).double()
     ours = own = 0.0
     for (source, target), got in zip(pairs, engine.logits(pairs, off), strict=True):
         tokens = torch.tensor([source])
-        mask = padding_mask(tokens) & (torch.arange(len(source)) != (-1 if hide is None else hide))
+        mask = padding_mask(tokens)
+        mask[..., (off or {}).get("hidden", [])] = False
         with torch.inference_mode():
             single, double = (
                 each(tokens, torch.tensor([target]), source_mask=mask)[0] for each in (model, exact)
@@ -260,11 +259,9 @@ def weights_of(split: Any, outputs: dict[str, Tensor], module: str, causal: bool
     """From queries and keys, query by query, and of each head only the keys so far if `causal`."""
     q, k = (split.split(outputs[f"{module}.{part}"][None])[0] for part in ("query", "key"))
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
-    rows = []
-    for query in range(q.shape[1]):
-        keys = query + 1 if causal else k.shape[1]
-        rows.append(scores[:, query, :keys].softmax(-1).flatten())
-    return torch.cat(rows)
+    seen = torch.ones_like(scores, dtype=torch.bool).tril(0 if causal else k.shape[1])
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.transpose(0, 1)[seen.transpose(0, 1)]
 
 
 def different(ours: Sequence[Any], theirs: Sequence[Any]) -> int:

@@ -70,7 +70,6 @@ EXAMINED = (
 def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
     """Which of three properties two healthy and six faulty models break."""
     for name in EXAMINED:
-        torch.manual_seed(0)
         known = faulty.FAULTY.get(name)
         model = (known.make if known else getattr(faulty, name))().eval()
         expected = ASKED & known.properties if known else set()
@@ -81,5 +80,4 @@ def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
     return None
 
 
-CHECKS = (agrees,)
-PLUS = {"+": examines}
+CHECKS = {"1": agrees, "+": examines}

@@ -38,5 +38,5 @@ def test_what_decides_is_found_in_the_rows_and_drawn_in_units_of_what_is_clear()
     error = math.sqrt(1 / 3) / math.sqrt(3)  # of 2, 3, 3
     assert large.times_clear() == pytest.approx(8 / 3 / (31.599 * error))
     assert none.times_clear() == 0
-    words = forest({"more": [large], "all": [large, none]}, ["yes", "no"]).words
-    assert "more: 0.25, yes; all: 0.25, 0, no" in words
+    words = forest({"more": [large], "none": [none]}, ["yes", "no"]).words
+    assert "more: 0.25, yes; none: 0, no" in words
