@@ -123,7 +123,7 @@ def test_two_that_save_into_one_folder_always_leave_one_that_loads_also_while_a_
     while not writers.join(0):
         read.append(held(tmp_path))
     assert held(tmp_path) == "new"  # what both saved last
-    assert len(read) > 2
+    assert len(read) > 1  # while they wrote
 
 
 def test_only_what_was_replaced_and_what_a_kill_left_an_hour_ago_is_deleted(tmp_path):
