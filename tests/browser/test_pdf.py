@@ -5,14 +5,11 @@ import unicodedata
 import pytest
 from pypdf import PdfReader
 
-from helpers.pages import ROOT
+import pdf
 
 
 @pytest.fixture(scope="module")
 def book(browser, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "tools")
-        import pdf
     names = ["book/06_decoder", "book/notation", pdf.INDEX]
     parts = [pdf.printed(browser, name) for name in names]
     path = tmp_path_factory.mktemp("pdf") / "book.pdf"
