@@ -4,12 +4,9 @@ Chromium prints each page; then the parts are joined, with a cover, a table of c
 numbers, bookmarks, and links that lead to pages of the same file.
 """
 
-import argparse
 import html
 import io
-import re
 import sys
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -45,6 +42,7 @@ a.section { font-size: 9.5pt; padding-left: 1.2em }
 
 
 class Heading(NamedTuple):
+    anchor: str
     title: str
     page: int  # counted from 0, in its own part
     deep: int  # 0: a chapter
@@ -56,10 +54,7 @@ class Part(NamedTuple):
     name: str  # such as book/01_masks
     pdf: PdfReader
     headings: list[Heading]
-
-    @property
-    def title(self) -> str:
-        return self.headings[0].title
+    places: dict[str, int]  # the page where each anchor stands
 
 
 def printed(browser: Browser, name: str) -> Part:
@@ -72,34 +67,20 @@ def printed(browser: Browser, name: str) -> Part:
     page.add_style_tag(content="#jb-print-toc { display: none }")  # the book has one of its own
     if name == INDEX:
         page.add_style_tag(content="h1 { display: block !important }")
-    pdf = PdfReader(io.BytesIO(page.pdf(outline=True, **PAPER)))
-    texts = page.locator("h1, h2, h3, h4").all_text_contents()
+    pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
+    found = page.locator("section > :is(h1, h2, h3, h4)").evaluate_all(
+        "all => all.map(each => [each.parentElement.id, each.textContent, each.tagName[1] - 1])"
+    )
     page.close()
-    titles = {squeezed(text): " ".join(text.rstrip("#").split()) for text in texts}
-    if name == INDEX:  # its letters are no sections
-        return Part(name, pdf, [Heading("Index", 0, 0)])
-    return Part(name, pdf, list(headings(pdf, pdf.outline, titles)))
-
-
-def squeezed(text: str) -> str:
-    return re.sub(r"\s", "", text).rstrip("#")
-
-
-def headings(
-    pdf: PdfReader, outline: list[Any], titles: dict[str, str], deep: int = 0
-) -> Iterator[Heading]:
-    """Chapter and sections with the pages where they stand.
-
-    Chromium's outline loses spaces where a title breaks, and may hold a title twice.
-    """
-    for entry in outline:
-        if isinstance(entry, list):
-            yield from headings(pdf, entry, titles, deep + 1)
-            continue
-        found = squeezed(str(entry.title))
-        alike = [each for each in titles if found.startswith(each) or found.endswith(each)]
-        title = titles[max(alike, key=len)] if alike else str(entry.title)
-        yield Heading(title, pdf.get_destination_page_number(entry) or 0, deep)
+    places = {
+        anchor.removeprefix("/"): pdf.get_destination_page_number(place) or 0
+        for anchor, place in pdf.named_destinations.items()
+    }
+    headings = [
+        Heading(anchor, " ".join(text.rstrip("#").split()), places[anchor], deep)
+        for anchor, text, deep in found
+    ]
+    return Part(name, pdf, headings or [Heading("", "Index", 0, 0)], places)
 
 
 def from_html(browser: Browser, body: str, **options: object) -> PdfReader:
@@ -119,24 +100,17 @@ def contents(parts: list[Part], starts: list[int]) -> str:
                 continue
             kind = "section" if each.deep else "chapter"
             number = start + each.page
-            lines.append(f'<a class="{kind}" href="https://page.invalid/{number}">'
+            lines.append(f'<a class="{kind}" href="file:///{part.name}.html#{each.anchor}">'
                          f"{html.escape(each.title)}<i></i><b>{number + 1}</b></a>")  # fmt: skip
     return "\n".join(lines)
 
 
-def slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
 def target(address: str, parts: list[Part], starts: list[int]) -> int | None:
     """The page of the whole that an address in it leads to, if it does."""
-    if found := re.fullmatch(r"https://page\.invalid/(\d+)", address):
-        return int(found[1])
     path, _, anchor = unquote(address).partition("#")
     for part, start in zip(parts, starts, strict=True):
         if path.endswith(f"/{part.name}.html"):
-            within = [each.page for each in part.headings if slug(each.title) == anchor]
-            return start + (within[0] if within else 0)
+            return start + part.places.get(anchor, 0)
     return None
 
 
@@ -155,13 +129,13 @@ def link_within(book: PdfWriter, parts: list[Part], starts: list[int], shift: in
 
 def bookmarks(book: PdfWriter, parts: list[Part], starts: list[int], shift: int) -> None:
     for part, start in zip(parts, starts, strict=True):
-        above: list[object] = []
+        above: dict[int, Any] = {}
         for each in part.headings:
-            parent = above[each.deep - 1] if each.deep and above else None
-            added = book.add_outline_item(
-                title=each.title, page_number=shift + start + each.page, parent=parent
+            above[each.deep] = book.add_outline_item(
+                title=each.title,
+                page_number=shift + start + each.page,
+                parent=above.get(each.deep - 1),
             )
-            above = [*above[: each.deep], added]
 
 
 def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
@@ -193,14 +167,11 @@ def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="pages, such as book/01_masks (default: all)")
-    chosen = parser.parse_args().names or [*pages(), INDEX]
-    if missing := [name for name in chosen if not (HTML / f"{name}.html").exists()]:
-        sys.exit(f"there is no page {missing[0]} in {HTML}: run `make book`")
+    if not (HTML / f"{INDEX}.html").exists():
+        sys.exit(f"there is no book in {HTML}: run `make book`")
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        parts = [printed(browser, name) for name in tqdm(chosen, unit="page")]
+        parts = [printed(browser, name) for name in tqdm([*pages(), INDEX], unit="page")]
         book = joined(browser, parts)
         browser.close()
     book.compress_identical_objects()
