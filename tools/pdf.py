@@ -7,6 +7,7 @@ numbers, bookmarks, and links that lead to pages of the same file.
 import html
 import io
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -44,7 +45,7 @@ a.section { font-size: 9.5pt; padding-left: 1.2em }
 class Heading(NamedTuple):
     anchor: str
     title: str
-    page: int  # counted from 0, in its own part
+    page: int  # counted from 0, of those with numbers
     deep: int  # 0: a chapter
 
 
@@ -57,7 +58,15 @@ class Part(NamedTuple):
     places: dict[str, int]  # the page where each anchor stands
 
 
-def printed(browser: Browser, name: str) -> Part:
+def printed(browser: Browser, names: Iterable[str]) -> list[Part]:
+    parts: list[Part] = []
+    for name in names:
+        parts.append(printed_one(browser, name, sum(len(each.pdf.pages) for each in parts)))
+    return parts
+
+
+def printed_one(browser: Browser, name: str, start: int) -> Part:
+    """So many pages come before it."""
     page = browser.new_page(color_scheme="light")
     page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
     page.emulate_media(media="print", color_scheme="light")
@@ -73,14 +82,14 @@ def printed(browser: Browser, name: str) -> Part:
     )
     page.close()
     places = {
-        anchor.removeprefix("/"): pdf.get_destination_page_number(place) or 0
+        anchor.removeprefix("/"): start + (pdf.get_destination_page_number(place) or 0)
         for anchor, place in pdf.named_destinations.items()
     }
     headings = [
         Heading(anchor, " ".join(text.rstrip("#").split()), places[anchor], deep)
         for anchor, text, deep in found
     ]
-    return Part(name, pdf, headings or [Heading("", "Index", 0, 0)], places)
+    return Part(name, pdf, headings or [Heading("", "Index", start, 0)], places)
 
 
 def from_html(browser: Browser, body: str, **options: object) -> PdfReader:
@@ -91,64 +100,60 @@ def from_html(browser: Browser, body: str, **options: object) -> PdfReader:
     return PdfReader(io.BytesIO(pdf))
 
 
-def contents(parts: list[Part], starts: list[int]) -> str:
+def contents(parts: list[Part]) -> str:
     """Each chapter and section, with its page."""
     lines = ["<h2>Contents</h2>"]
-    for part, start in zip(parts, starts, strict=True):
+    for part in parts:
         for each in part.headings:
             if each.deep > 1:
                 continue
             kind = "section" if each.deep else "chapter"
-            number = start + each.page
             lines.append(f'<a class="{kind}" href="file:///{part.name}.html#{each.anchor}">'
-                         f"{html.escape(each.title)}<i></i><b>{number + 1}</b></a>")  # fmt: skip
+                         f"{html.escape(each.title)}<i></i><b>{each.page + 1}</b></a>")  # fmt: skip
     return "\n".join(lines)
 
 
-def target(address: str, parts: list[Part], starts: list[int]) -> int | None:
-    """The page of the whole that an address in it leads to, if it does."""
+def target(address: str, parts: list[Part]) -> int | None:
+    """The page of the book that an address leads to, if it does."""
     path, _, anchor = unquote(address).partition("#")
-    for part, start in zip(parts, starts, strict=True):
+    for part in parts:
         if path.endswith(f"/{part.name}.html"):
-            return start + part.places.get(anchor, 0)
+            return part.places.get(anchor, part.headings[0].page)
     return None
 
 
-def link_within(book: PdfWriter, parts: list[Part], starts: list[int], shift: int) -> None:
+def link_within(book: PdfWriter, parts: list[Part], shift: int) -> None:
     """Links to pages of the book lead to pages of this file; so many pages come before them."""
     for page in book.pages:
         for reference in page.get("/Annots", []):
             link = reference.get_object()
             address = link.get("/A", {}).get("/URI")
-            goal = target(str(address), parts, starts) if address else None
+            goal = target(str(address), parts) if address else None
             if goal is not None:
                 del link["/A"]
                 there = [book.pages[goal + shift].indirect_reference, NameObject("/Fit")]
                 link[NameObject("/Dest")] = ArrayObject(there)
 
 
-def bookmarks(book: PdfWriter, parts: list[Part], starts: list[int], shift: int) -> None:
-    for part, start in zip(parts, starts, strict=True):
+def bookmarks(book: PdfWriter, parts: list[Part], shift: int) -> None:
+    for part in parts:
         above: dict[int, Any] = {}
         for each in part.headings:
             above[each.deep] = book.add_outline_item(
                 title=each.title,
-                page_number=shift + start + each.page,
+                page_number=shift + each.page,
                 parent=above.get(each.deep - 1),
             )
 
 
 def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
     """Cover, contents, pages with their numbers."""
-    starts, length = [], 0
-    for part in parts:
-        starts.append(length)
-        length += len(part.pdf.pages)
+    length = sum(len(part.pdf.pages) for part in parts)
     cover = (
         f"<h1>{TITLE}</h1><p>Version {stated()}</p><p>{current()}</p>"
         "<p>Text and figures: CC BY 4.0. Code: MIT.</p>"
     )
-    front = [from_html(browser, cover), from_html(browser, contents(parts, starts))]
+    front = [from_html(browser, cover), from_html(browser, contents(parts))]
     empty = '<div style="break-after: page">&nbsp;</div>' * length
     footer = {"header_template": "<i></i>", "footer_template": f"{NUMBER}</span></div>"}
     numbers = from_html(browser, empty, display_header_footer=True, **footer)
@@ -158,8 +163,8 @@ def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
     shift = sum(len(pdf.pages) for pdf in front)
     for number in range(length):
         book.pages[shift + number].merge_page(numbers.pages[number])
-    link_within(book, parts, starts, shift)
-    bookmarks(book, parts, starts, shift)
+    link_within(book, parts, shift)
+    bookmarks(book, parts, shift)
     book.set_page_label(0, shift - 1, style="/r")
     book.set_page_label(shift, shift + length - 1, style="/D", start=1)
     book.add_metadata({"/Title": TITLE, "/Author": AUTHOR})
@@ -171,8 +176,7 @@ def main() -> None:
         sys.exit(f"there is no book in {HTML}: run `make book`")
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        parts = [printed(browser, name) for name in tqdm([*pages(), INDEX], unit="page")]
-        book = joined(browser, parts)
+        book = joined(browser, printed(browser, tqdm([*pages(), INDEX], unit="page")))
         browser.close()
     book.compress_identical_objects()
     book.write(TARGET)

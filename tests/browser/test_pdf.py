@@ -11,7 +11,7 @@ import pdf
 @pytest.fixture(scope="module")
 def book(browser, tmp_path_factory):
     names = ["book/06_decoder", "book/notation", pdf.INDEX]
-    parts = [pdf.printed(browser, name) for name in names]
+    parts = pdf.printed(browser, names)
     path = tmp_path_factory.mktemp("pdf") / "book.pdf"
     pdf.joined(browser, parts).write(path)
     return parts, PdfReader(path)
@@ -25,15 +25,11 @@ def test_the_contents_name_every_section_with_its_page(book):
     parts, whole = book
     text = text_of(whole.pages[1])
     assert "Contents" in text
-    start = 0
-    for part in parts:
-        for heading in part.headings:
-            if heading.deep < 2:
-                assert heading.title in text
-                number = start + heading.page
-                assert heading.title.split()[0] in text_of(whole.pages[2 + number])
-                assert text_of(whole.pages[2 + number]).endswith(str(number + 1))
-        start += len(part.pdf.pages)
+    for heading in (each for part in parts for each in part.headings if each.deep < 2):
+        assert heading.title in text
+        page = text_of(whole.pages[2 + heading.page])
+        assert heading.title.split()[0] in page
+        assert page.endswith(str(heading.page + 1))
 
 
 def test_links_to_pages_of_the_book_lead_to_pages_of_the_file(book):
