@@ -29,7 +29,11 @@ INDEX = "genindex"
 TARGET = ROOT / "_build/unmasked.pdf"
 PAPER = {"format": "A4", "print_background": True, "tagged": True,
          "margin": {"top": "18mm", "bottom": "20mm", "left": "17mm", "right": "17mm"}}  # fmt: skip
-NUMBER = '<div style="width:100%;text-align:center;font:9px sans-serif"><span class="pageNumber">'
+# The pages' own tables of contents are hidden: the book has one. Each sheet bears its number.
+PRINT = """
+#jb-print-toc { display: none }
+@page { @bottom-center { content: counter(page); font: 9px sans-serif } }
+"""
 STYLE = """
 body { color: #20262d; font: 11pt/1.5 "DejaVu Sans", sans-serif; margin: 0 }
 h1 { font-size: 30pt; font-weight: normal; line-height: 1.2; margin: 60mm 0 10mm }
@@ -69,11 +73,9 @@ def printed_one(browser: Browser, name: str, start: int) -> Part:
     """So many pages come before it."""
     page = browser.new_page(color_scheme="light")
     page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
-    page.emulate_media(media="print", color_scheme="light")
-    page.evaluate("document.documentElement.dataset.theme = 'light'")
     page.evaluate("Promise.all([...document.images].map(i => { i.loading = 'eager'; "
                   "return i.decode().catch(() => 0) }))")  # fmt: skip
-    page.add_style_tag(content="#jb-print-toc { display: none }")  # the book has one of its own
+    page.add_style_tag(content=PRINT + f"html {{ counter-reset: page {start} }}")
     if name == INDEX:
         page.add_style_tag(content="h1 { display: block !important }")
     pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
@@ -92,10 +94,10 @@ def printed_one(browser: Browser, name: str, start: int) -> Part:
     return Part(name, pdf, headings or [Heading("", "Index", start, 0)], places)
 
 
-def from_html(browser: Browser, body: str, **options: object) -> PdfReader:
+def from_html(browser: Browser, body: str) -> PdfReader:
     page = browser.new_page()
     page.set_content(f'<html lang="en"><title>t</title><style>{STYLE}</style>{body}</html>')
-    pdf = page.pdf(**PAPER, **options)
+    pdf = page.pdf(**PAPER)
     page.close()
     return PdfReader(io.BytesIO(pdf))
 
@@ -147,26 +149,20 @@ def bookmarks(book: PdfWriter, parts: list[Part], shift: int) -> None:
 
 
 def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
-    """Cover, contents, pages with their numbers."""
-    length = sum(len(part.pdf.pages) for part in parts)
+    """Cover, contents, pages."""
     cover = (
         f"<h1>{TITLE}</h1><p>Version {stated()}</p><p>{current()}</p>"
         "<p>Text and figures: CC BY 4.0. Code: MIT.</p>"
     )
     front = [from_html(browser, cover), from_html(browser, contents(parts))]
-    empty = '<div style="break-after: page">&nbsp;</div>' * length
-    footer = {"header_template": "<i></i>", "footer_template": f"{NUMBER}</span></div>"}
-    numbers = from_html(browser, empty, display_header_footer=True, **footer)
     book = PdfWriter()
     for pdf in (*front, *(part.pdf for part in parts)):
         book.append(pdf, import_outline=False)
     shift = sum(len(pdf.pages) for pdf in front)
-    for number in range(length):
-        book.pages[shift + number].merge_page(numbers.pages[number])
     link_within(book, parts, shift)
     bookmarks(book, parts, shift)
     book.set_page_label(0, shift - 1, style="/r")
-    book.set_page_label(shift, shift + length - 1, style="/D", start=1)
+    book.set_page_label(shift, len(book.pages) - 1, style="/D", start=1)
     book.add_metadata({"/Title": TITLE, "/Author": AUTHOR})
     return book
 

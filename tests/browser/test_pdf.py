@@ -29,7 +29,7 @@ def test_the_contents_name_every_section_with_its_page(book):
         assert heading.title in text
         page = text_of(whole.pages[2 + heading.page])
         assert heading.title.split()[0] in page
-        assert page.endswith(str(heading.page + 1))
+        assert page.startswith(f"{heading.page + 1}\n")
 
 
 def test_links_to_pages_of_the_book_lead_to_pages_of_the_file(book):
