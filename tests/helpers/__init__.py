@@ -6,6 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from unmasked import PRESETS, LayerConfig, Transformer, TransformerConfig
 from unmasked.loss import translation_loss
@@ -45,6 +46,13 @@ def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
     """Random sentences of these lengths in one tensor, padded with zeros on the right."""
     tokens = torch.randint(3, vocabulary, (len(lengths), max(lengths)))
     return tokens * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
+
+
+def operations(run: Callable[[], object]) -> int:
+    """PyTorch's own count; attention must write its weights, or the count leaves it out."""
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
 
 
 def difference(a: Tensor, b: Tensor) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import statistics
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -100,14 +99,11 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
 
     differ = different(engine.search("greedy", sources), outputs)
     yield row("greedy translations", count, differ=differ)
-    own = translator.about["length_penalty"]
-    beams = {}
-    for width, alpha in ((4, 0.6), (5, own))[name == "en-de" :]:
-        found = beam(model, pad(sources), width, length_penalty=alpha).tokens[:, 0].tolist()
-        beams[width] = [without_padding(tokens) for tokens in found]
-        differ = different(engine.search("beam", sources, width=width, alpha=alpha), beams[width])
-        what = f"translations with a beam of {width}, length penalty {alpha}"
-        yield row(what, count, differ=differ)
+    alpha = translator.about["length_penalty"]
+    searched = beam(model, pad(sources), 5, length_penalty=alpha).tokens[:, 0].tolist()
+    best = [without_padding(tokens) for tokens in searched]
+    differ = different(engine.search("beam", sources, width=5, alpha=alpha), best)
+    yield row(f"translations with a beam of 5, length penalty {alpha}", count, differ=differ)
 
     for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
         yield from of_ablation(engine, model, name, some, parts)
@@ -119,7 +115,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     small = Engine(page, folder_of(name), int8=True)
     differ = different(small.search("greedy", sources), outputs)
     yield row("int8: greedy translations", count, 2, differ=differ)
-    differ = different(small.search("beam", sources, width=5, alpha=own), beams[5])
+    differ = different(small.search("beam", sources, width=5, alpha=alpha), best)
     yield row("int8: beam of 5", count, 2, differ=differ)
 
 
@@ -273,11 +269,3 @@ def weights_of(split: Any, outputs: dict[str, Tensor], module: str, causal: bool
 
 def different(ours: Sequence[Any], theirs: Sequence[Any]) -> int:
     return sum(a != b for a, b in zip(ours, theirs, strict=True))
-
-
-def median_milliseconds(page: Page, name: str) -> float:
-    """Of a greedy translation with the int8 weights of the page, over all captions."""
-    engine = Engine(page, folder_of(name), int8=True)
-    sources = [unmasked.load(name).read(text) for text in texts(name)["captions"]]
-    engine.ask("milliseconds", sources[:20])
-    return statistics.median(engine.ask("milliseconds", sources))

@@ -1,11 +1,10 @@
-"""The recurrent model: what it computes, what it sees, and how large it is."""
+"""The recurrent model: what it sees and what it does not."""
 
 import pytest
 import torch
 
 from helpers import difference
-from unmasked_book.examples import LETTERS, speller
-from unmasked_book.experiments.lstm import Recurrent, count_parameters, recurrent_like
+from unmasked_book.experiments.lstm import Recurrent
 
 VOCABULARY = 20
 
@@ -38,9 +37,3 @@ def test_the_future_is_not_seen_and_the_past_is():
     before, after = model(source, target), model(source, changed)
     assert difference(before[:, :3], after[:, :3]) == 0
     assert all(difference(before[:, t], after[:, t]) > 1e-6 for t in range(3, 6))
-
-
-def test_it_is_about_as_large_as_the_transformer_beside_it():
-    model = speller()
-    sizes = [count_parameters(each) for each in (model, recurrent_like(model, LETTERS, 0))]
-    assert abs(sizes[1] / sizes[0] - 1) < 0.02
