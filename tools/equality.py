@@ -6,7 +6,6 @@ Writes live-equality.json among the records. The browser tests make the same com
 of the captions, and fail where a difference is larger than allowed.
 """
 
-import argparse
 import sys
 
 from playwright.sync_api import sync_playwright
@@ -23,9 +22,6 @@ from unmasked_book.records import record
 
 
 def main() -> None:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
     with sync_playwright() as playwright:
         browser = launch(playwright)
         found = list(tqdm(rows(browser.new_page()), unit="row"))

@@ -11,7 +11,8 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
 
-from helpers.pages import BOOK, HTML, pages, repository
+from helpers.pages import BOOK, HTML, pages
+from repository import current as repository
 
 EVERY = pytest.mark.parametrize("name", pages())
 OWNER, NAME = repository().split("/")[-2:]
