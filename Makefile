@@ -39,8 +39,8 @@ setup: $(VENV)/.ready  ## a virtual environment with everything pinned in requir
 
 $(VENV)/.ready: requirements.txt pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) $$(grep -oE '^torch==[0-9.]+' requirements.txt)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-compile $$(grep -oE '^torch==[0-9.]+' requirements.txt)
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-compile --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --no-build-isolation -e .
 	$(BIN)/python -c "import matplotlib.font_manager"
 	touch $@

@@ -168,10 +168,9 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
         axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
-        axis.xaxis.minorticks_off()
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.minorticks_off()
+        axis.minorticks_off()
         axis.margins(y=0.12)  # space for the rings
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))
