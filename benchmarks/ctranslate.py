@@ -24,10 +24,7 @@ class CTranslate2:
                 folder, intra_threads=torch.get_num_threads(), compute_type="float32"
             )
 
-    def greedy(self, source: Tensor, n: int) -> list[list[str]]:
-        return self.beam(source, 1, n)
-
-    def beam(self, source: Tensor, width: int, n: int) -> list[list[str]]:
+    def search(self, source: Tensor, width: int, n: int) -> list[list[str]]:
         """Words are numbers, as text: its only input."""
         rows = [[str(token) for token in row if token != PADDING] for row in source.tolist()]
         found = self.translator.translate_batch(
@@ -39,9 +36,8 @@ class CTranslate2:
 def converted(model: Transformer) -> TransformerSpec:
     config = model.config
     words = [str(token) for token in range(config.source_vocab)]
-    pre = config.norm == "pre"
-    assert pre or not config.has_final_norm, "CTranslate2 has no final norm after post-norm layers"
-    options: Any = {"pre_norm": pre, "activation": Activation[config.activation.upper()]}
+    assert config.norm == "pre", "CTranslate2 has no final norm after post-norm layers"
+    options: Any = {"pre_norm": True, "activation": Activation[config.activation.upper()]}
     spec = TransformerSpec.from_config(config.n_layers, config.n_heads, **options)
     spec.config.layer_norm_epsilon = config.norm_eps
     spec.config.bos_token = spec.config.decoder_start_token = words[BOS]
@@ -55,8 +51,7 @@ def converted(model: Transformer) -> TransformerSpec:
         table.weight = array(embedding.tokens.weight)
         nothing = torch.zeros(1, config.max_len, config.d_model)
         side.position_encodings.encodings = array(embedding.positions(nothing)[0])
-        if stack.norm is not None:
-            norm(side.layer_norm, stack.norm)
+        norm(side.layer_norm, stack.norm)
         for theirs, ours in zip(side.layer, stack.layers, strict=True):
             layer(theirs, ours)
     linear(spec.decoder.projection, model.generator)

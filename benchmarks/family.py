@@ -82,7 +82,7 @@ def main() -> None:
     for name in MODELS:
         rows[name] = {"class": TABLE[name]["class"], **compared(name)}
         rows[name]["in float64"] = compared(name, torch.float64)["difference"]
-    about = {**machine("cpu"), "threads": torch.get_num_threads(), "command": command(__file__)}
+    about = {**machine("cpu"), "threads": torch.get_num_threads(), "command": command()}
     about["transformers"] = transformers.__version__
     print(record("family", {"machine": about, "rows": rows}))
 

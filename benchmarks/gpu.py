@@ -15,7 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -28,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
 from command import command, say
-from peers import Marian, Ours, Size, Torch, ragged, training_step, written
+from peers import Marian, Ours, Torch, ragged, sizes, training_step
 from timing import Run, interleaved, precision, synchronise, timed
 from unmasked.attention import attention
 from unmasked.loss import translation_loss
@@ -40,16 +40,16 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import Subwords
 from unmasked.training.recipe import Recipe
 from unmasked_book.captions import caption_pairs
-from unmasked_book.experiments.learning import learn, score
+from unmasked_book.experiments.learning import cross_entropy, learn
 from unmasked_book.experiments.lstm import count_parameters, recurrent_like
 from unmasked_book.records import as_json
 
 Row = dict[str, Any]
 HERE = device()
 SIZES = {
-    "small": Size(256, 4, 3, 1024),
-    "base": Size(512, 8, 6, 2048, vocab=37_000),
-    "big": Size(1024, 16, 6, 4096, vocab=37_000),
+    "small": sizes(256, 4, 3, 1024),
+    "base": sizes(512, 8, 6, 2048, 37_000),
+    "big": sizes(1024, 16, 6, 4096, 37_000),
 }
 TRAINED: dict[str, Any] = {"unmasked": Ours, "unmasked, packed": Ours, "nn.Transformer": Torch}
 NAMES = ("equality", "training", "searches", "attention", "quality", "notebooks")
@@ -177,10 +177,11 @@ class Parts:
         for dtype, rows, width in product((torch.float32, torch.bfloat16), many, (1, 5)):
             torch.manual_seed(0)
             source = ragged(rows, 24, device=HERE)
-            contestants: dict[str, Run] = {}
-            for who, peer in (("unmasked", Ours), ("MarianMT", Marian)):
-                model = peer(size).to(HERE, dtype).eval()
-                contestants[who] = partial(written, model, source, width, new)
+            models: dict[str, Any] = {"unmasked": Ours(size), "MarianMT": Marian(size)}
+            contestants: dict[str, Run] = {
+                who: partial(model.to(HERE, dtype).eval().search, source, width, new)
+                for who, model in models.items()
+            }
             times = interleaved(contestants, rounds, HERE.type)
             for who in contestants:
                 seconds, name = times.median(who), str(dtype).removeprefix("torch.")
@@ -235,10 +236,10 @@ class Parts:
 
         def until(who: str, rate: float, seed: int) -> Row:
             torch.manual_seed(seed)
-            size = Size(256, 4, 3, 1024, vocab=len(vocabulary))
-            model: Any = unmasked.Transformer(size.config(norm="pre"))
+            config = replace(sizes(256, 4, 3, 1024, len(vocabulary)), norm="pre")
+            model: Any = unmasked.Transformer(config)
             if who != "Transformer":
-                model = recurrent_like(model, size.vocab, seed, n_layers=2, dropout=0.1)
+                model = recurrent_like(model, len(vocabulary), seed, n_layers=2, dropout=0.1)
             steps, tokens, every = (8, 400, 1) if self.small else (800, 6000, 25)
             recipe = Recipe(steps=steps, rate=rate, warmup=steps // 8, smoothing=0.0, clip=1.0,
                             seed=seed, tokens=tokens)  # fmt: skip
@@ -250,11 +251,11 @@ class Parts:
                 nonlocal began  # later by each look, which is no training
                 synchronise(HERE)
                 seconds.append(time.perf_counter() - began)
-                began += timed(lambda: losses.append(score(model, validation).cross_entropy), HERE)
+                began += timed(lambda: losses.append(cross_entropy(model, validation)), HERE)
                 return losses[-1]
 
             with precision("TF32"):  # which PyTorch allows an LSTM anyway
-                learn(model, training, recipe, watch=look, every=every)
+                learn(model, training, recipe, look, every)
             return {"who": who, "rate": rate, "seed": seed, "parameters": count_parameters(model),
                     "tokens a step": tokens, "every": every, "seconds": seconds,
                     "losses": losses}  # fmt: skip
@@ -323,7 +324,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")  # what the peers say about themselves
     options.out.mkdir(parents=True, exist_ok=True)
     file, found = options.out / "gpu.json", dict[str, Row]()
-    about = {**machine(HERE.type), "command": command(__file__)}
+    about = {**machine(HERE.type), "command": command()}
     for name in options.only or NAMES:
         part = found[name] = {"rows": [], "whole": False}
         try:

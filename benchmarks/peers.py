@@ -5,7 +5,6 @@ weights. The row of the end token is zero in every output matrix, so that nobody
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,59 +18,50 @@ from unmasked.positions import SinusoidalPositions
 from unmasked.search import beam, greedy
 from unmasked.tokens import BOS, EOS, PADDING
 
+VOCABULARY = 8000
+MARKS: dict[str, Any] = {
+    "pad_token_id": PADDING, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS
+}  # fmt: skip
 
-@dataclass(frozen=True)
-class Size:
-    d_model: int
-    n_heads: int
-    n_layers: int
-    d_ff: int
-    vocab: int = 8000
-    dropout: float = 0.1
 
-    def config(self, **options: Any) -> TransformerConfig:
-        """Ours, of this size."""
-        return TransformerConfig(
-            source_vocab=self.vocab,
-            target_vocab=self.vocab,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_layers=self.n_layers,
-            d_ff=self.d_ff,
-            dropout=self.dropout,
-            **options,
-        )
+def sizes(
+    d_model: int, n_heads: int, n_layers: int, d_ff: int, vocabulary: int = VOCABULARY
+) -> TransformerConfig:
+    """Of ours, with the last norms that nn.Transformer has."""
+    return TransformerConfig(
+        source_vocab=vocabulary, target_vocab=vocabulary, d_model=d_model, n_heads=n_heads,
+        n_layers=n_layers, d_ff=d_ff, final_norm=True,
+    )  # fmt: skip
 
 
 class Ours(nn.Module):
-    def __init__(self, size: Size, **options: Any) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.model = Transformer(size.config(final_norm=True, **options))  # as nn.Transformer has
+        self.model = Transformer(config)
         silence(self.model.generator.weight)
 
     def loss(self, source: Tensor, target: Tensor, *, packed: bool = False) -> Tensor:
         return translation_loss(self.model, source, target, smoothing=0.1, packed=packed)
 
-    def greedy(self, source: Tensor, n: int, **options: Any) -> Tensor:
-        tokens: Tensor = greedy(self.model, source, n, **options)
-        return tokens
-
-    def beam(self, source: Tensor, width: int, n: int) -> Tensor:
+    def search(self, source: Tensor, width: int, n: int) -> Tensor:
+        if width == 1:
+            return greedy(self.model, source, n)
         return beam(self.model, source, width, n).tokens
 
 
 class Torch(nn.Module):
     """nn.Transformer with the usual embeddings around it, and greedy search without a cache."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.model = to_torch(Ours(size).model)
-        self.source = nn.Embedding(size.vocab, size.d_model)
-        self.target = nn.Embedding(size.vocab, size.d_model)
-        self.positions = SinusoidalPositions(size.d_model)
-        self.dropout = nn.Dropout(size.dropout)
-        self.generator = nn.Linear(size.d_model, size.vocab, bias=False)
-        self.scale = size.d_model**0.5
+        vocabulary, width = config.target_vocab, config.d_model
+        self.model = to_torch(Transformer(config))
+        self.source = nn.Embedding(vocabulary, width)
+        self.target = nn.Embedding(vocabulary, width)
+        self.positions = SinusoidalPositions(width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.generator = nn.Linear(width, vocabulary, bias=False)
+        self.scale = width**0.5
         silence(self.generator.weight)
 
     def embed(self, table: nn.Embedding, tokens: Tensor) -> Tensor:
@@ -88,7 +78,8 @@ class Torch(nn.Module):
         return cross_entropy(self.generator(x), labels)
 
     @torch.inference_mode()
-    def greedy(self, source: Tensor, n: int) -> Tensor:
+    def search(self, source: Tensor, width: int, n: int) -> Tensor:
+        assert width == 1
         hidden = source == PADDING
         memory = self.model.encoder(self.embed(self.source, source), src_key_padding_mask=hidden)
         tokens = source.new_full((len(source), 1), BOS)
@@ -104,37 +95,32 @@ class Torch(nn.Module):
         return tokens[:, 1:]
 
 
-MARKS: dict[str, Any] = {
-    "pad_token_id": PADDING, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS
-}  # fmt: skip
-
-
 class Marian(nn.Module):
-    def __init__(self, size: Size) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         from transformers import MarianConfig, MarianMTModel  # not everybody has it
 
         super().__init__()
-        config = MarianConfig(
-            vocab_size=size.vocab,
-            decoder_vocab_size=size.vocab,
-            d_model=size.d_model,
-            encoder_layers=size.n_layers,
-            decoder_layers=size.n_layers,
-            encoder_attention_heads=size.n_heads,
-            decoder_attention_heads=size.n_heads,
-            encoder_ffn_dim=size.d_ff,
-            decoder_ffn_dim=size.d_ff,
-            dropout=size.dropout,
-            attention_dropout=size.dropout,
-            activation_dropout=size.dropout,
-            activation_function="relu",
+        sizes: dict[str, Any] = {}
+        for side in ("encoder", "decoder"):
+            sizes[f"{side}_layers"] = config.n_layers
+            sizes[f"{side}_attention_heads"] = config.n_heads
+            sizes[f"{side}_ffn_dim"] = config.d_ff
+        theirs = MarianConfig(
+            vocab_size=config.source_vocab,
+            decoder_vocab_size=config.target_vocab,
+            d_model=config.d_model,
+            dropout=config.dropout,
+            attention_dropout=config.dropout,
+            activation_dropout=config.dropout,
+            activation_function=config.activation,
             scale_embedding=True,
             share_encoder_decoder_embeddings=False,
             tie_word_embeddings=False,
             forced_eos_token_id=None,
+            **sizes,
             **MARKS,
         )
-        self.model = MarianMTModel(config)
+        self.model = MarianMTModel(theirs)
         silence(self.model.lm_head.weight)
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
@@ -148,14 +134,8 @@ class Marian(nn.Module):
         ).logits
         return cross_entropy(logits, labels)
 
-    def greedy(self, source: Tensor, n: int) -> Tensor:
-        return self.generate(source, 1, n)
-
-    def beam(self, source: Tensor, width: int, n: int) -> Tensor:
-        return self.generate(source, width, n)
-
     @torch.inference_mode()
-    def generate(self, source: Tensor, width: int, n: int) -> Tensor:
+    def search(self, source: Tensor, width: int, n: int) -> Tensor:
         from transformers import GenerationConfig
 
         options = GenerationConfig(
@@ -171,7 +151,7 @@ def ragged(rows: int, longest: int, *, shortest: int = 6, device: Any = "cpu") -
     """Random sentences of evenly spread lengths, the first one the longest."""
     lengths = torch.randint(shortest, longest + 1, (rows,))
     lengths[0] = longest
-    tokens = torch.randint(3, Size.vocab, (rows, longest))
+    tokens = torch.randint(3, VOCABULARY, (rows, longest))
     return (tokens * (torch.arange(longest) < lengths[:, None])).to(device)
 
 
@@ -190,11 +170,6 @@ def training_step(
         optimizer.step()
 
     return step
-
-
-def written(model: Any, source: Tensor, width: int, n: int) -> Any:
-    """So many new tokens by greedy search, or by a beam where the width is more than one."""
-    return model.greedy(source, n) if width == 1 else model.beam(source, width, n)
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

@@ -1,123 +1,150 @@
 """Measures our package beside its peers in one process, and prints the table.
 
-Example: python benchmarks/run.py --only train-256 greedy-256 --rounds 5
+Example: python benchmarks/run.py --only train-256 greedy-256 --threads 1
 """
 
 import argparse
 import warnings
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from statistics import quantiles
+from typing import Any, NamedTuple
 
 import torch
 import transformers
 
 from command import command, say
-from timing import interleaved
+from ctranslate import CTranslate2
+from peers import Marian, Ours, Torch, ragged, sizes, training_step
+from timing import Run, interleaved
+from unmasked import TransformerConfig
 from unmasked.machine import machine
 from unmasked_book.records import record
-from works import WORKS, Work
 
 PEERS = ("transformers", "ctranslate2")
+SMALL, BASE = sizes(256, 4, 3, 1024), sizes(512, 8, 6, 2048)
+NEW_TOKENS = 64
+Trained = dict[str, tuple[Any, ...]]  # of each its class, options of its loss, autocast's dtype
+TRAINED: Trained = {
+    "unmasked": (Ours, {}, None), "unmasked, packed": (Ours, {"packed": True}, None),
+    "nn.Transformer": (Torch, {}, None), "MarianMT": (Marian, {}, None),
+}  # fmt: skip
+HALVES: Trained = {
+    "unmasked, bfloat16": (Ours, {}, torch.bfloat16), "unmasked, float32": (Ours, {}, None),
+    "nn.Transformer, bfloat16": (Torch, {}, torch.bfloat16),
+}  # fmt: skip
+SEARCHED: dict[str, Any] = {"MarianMT": Marian, "nn.Transformer, recomputing": Torch}
+
+
+class Work(NamedTuple):
+    title: str
+    rounds: int
+    prepare: Callable[[], dict[str, Run]]  # the contestants, ours first
+
+
+def training(config: TransformerConfig, rows: int, longest: int, peers: Trained) -> dict[str, Run]:
+    source, target = (ragged(rows, n) for n in (longest, longest + 1))
+    contestants = {}
+    for name, (peer, options, dtype) in peers.items():
+        model = peer(config)
+        loss = partial(model.loss, source, target, **options)
+        contestants[name] = training_step(model, loss, dtype)
+    return contestants
+
+
+def searching(
+    config: TransformerConfig, rows: int, width: int, others: Collection[str]
+) -> dict[str, Run]:
+    source, ours = ragged(rows, 24), Ours(config).eval()
+    models: dict[str, Any] = {"unmasked": ours}
+    for name in others:
+        same = name == "CTranslate2"
+        models[name] = CTranslate2(ours.model) if same else SEARCHED[name](config).eval()
+    contestants: dict[str, Run] = {}
+    for name, model in models.items():
+        contestants[name] = partial(model.search, source, width, NEW_TOKENS)
+    if "CTranslate2" in others:
+        agree(contestants["unmasked"](), contestants["CTranslate2"]())
+    return contestants
+
+
+def agree(ours: Any, theirs: Any) -> None:
+    """The same weights write the same tokens, but for a tie in rounding."""
+    mine = [[str(token) for token in row if token] for row in ours.flatten(1).tolist()]
+    if (different := sum(a != b for a, b in zip(mine, theirs, strict=True))) > len(mine) // 32:
+        raise SystemExit(f"CTranslate2: {different} of {len(mine)} sentences differ")
+
+
+def search(config: TransformerConfig, rows: int, width: int, rounds: int, *others: str) -> Work:
+    what = "one sentence" if rows == 1 else f"batch {rows}"
+    how = "greedy" if width == 1 else f"beam {width}"
+    layers, beside = f"{config.n_layers}+{config.n_layers} layers", ""
+    if "CTranslate2" in others:
+        config, beside = replace(config, norm="pre"), ", beside C++"
+    title = f"{how}, d={config.d_model}, {layers}, {what}{beside}, {NEW_TOKENS} new tokens"
+    return Work(title, rounds, partial(searching, config, rows, width, others))
+
+
+WORKS = {
+    "train-256": Work("training step, d=256, batch 64 × 24, ragged", 15,
+                      partial(training, SMALL, 64, 24, TRAINED)),
+    "train-512": Work("training step, d=512, 6+6 layers, batch 16 × 32, ragged", 9,
+                      partial(training, BASE, 16, 32, TRAINED)),
+    "bfloat16": Work("training step under bfloat16 autocast, d=256, batch 64 × 24", 15,
+                     partial(training, SMALL, 64, 24, HALVES)),
+    "greedy-256": search(SMALL, 32, 1, 7, *SEARCHED),
+    "greedy-512": search(BASE, 32, 1, 5, "MarianMT"),
+    "greedy-one": search(SMALL, 1, 1, 21, "MarianMT"),
+    "beam-256": search(SMALL, 32, 5, 7, "MarianMT"),
+    "beam-512": search(BASE, 32, 5, 3, "MarianMT"),
+    "c-greedy-256": search(SMALL, 32, 1, 15, "CTranslate2"),
+    "c-greedy-512": search(BASE, 32, 1, 9, "CTranslate2"),
+    "c-one-256": search(SMALL, 1, 1, 41, "CTranslate2"),
+    "c-one-512": search(BASE, 1, 1, 21, "CTranslate2"),
+    "c-beam-256": search(SMALL, 32, 5, 7, "CTranslate2"),
+    "c-beam-512": search(BASE, 32, 5, 5, "CTranslate2"),
+}  # fmt: skip
+
+
+def measured(name: str, work: Work) -> tuple[dict[str, Any], list[str]]:
+    """What is recorded, and the rows of the table."""
+    torch.manual_seed(0)
+    times = interleaved(work.prepare(), work.rounds, "cpu")
+    first, *_ = times.seconds
+    found, rows = {}, []
+    for who, seconds in times.seconds.items():
+        found[who] = {"median": times.median(who), "seconds": seconds}
+        low, middle, high = quantiles(times.ratios(first, who), n=4, method="inclusive")
+        ratio = f"{middle:.2f} ({low:.2f}–{high:.2f})"
+        rows.append(f"| {work.title} | {who} | {1000 * times.median(who):.1f} ms | {ratio} |")
+    return {"name": name, "title": work.title, "times": found}, rows
 
 
 def main() -> None:
-    options = arguments()
-    torch.set_num_threads(options.threads)
-    warnings.filterwarnings("ignore")  # what the peers say about themselves
-    transformers.logging.set_verbosity_error()
-    about = {**machine("cpu"), "command": command(__file__)}
-    about |= {name: version(name) for name in PEERS}
-    result: dict[str, Any] = {"machine": about, "works": []}
-    for number, work in enumerate(chosen := [w for w in WORKS if wanted(w.name, options)], 1):
-        say(f"[{number}/{len(chosen)}] {work.title}")
-        result["works"].append(run(work, options))
-    print(table(result))
-    if options.record:
-        say(f"recorded in {record(options.record, result)}")
-
-
-def run(work: Work, options: argparse.Namespace) -> dict[str, Any]:
-    torch.manual_seed(0)
-    contestants = work.prepare()
-    rounds = options.rounds or work.rounds
-    times = interleaved(contestants, rounds, "cpu")
-    for name in contestants:
-        say(f"    {seconds(times.median(name)):>9}  {name}")
-    return {
-        "name": work.name,
-        "title": work.title,
-        "times": {
-            name: {
-                "median": times.median(name),
-                "quartiles": times.quartiles(name),
-                "seconds": times.seconds[name],
-            }
-            for name in contestants
-        },
-        "goals": [
-            {"ours": a, "theirs": b, "goal": goal, "measured": times.ratio(a, b)}
-            for a, b, goal in work.goals
-        ],
-    }
-
-
-def table(result: dict[str, Any]) -> str:
-    """Each work with its contestants; the ratio is theirs to ours within one round."""
-    where = result["machine"]
-    versions = ", ".join(f"{name} {where[name]}" for name in ("torch", *PEERS))
-    lines = [f"{where['date']} · {where['processor']}, {where['threads']} threads · {versions} · "
-             f"`{where['command']}`", ""]  # fmt: skip
-    lines += ["| work | contestant | median | quartiles |", "|---|---|--:|--:|"]
-    for work in result["works"]:
-        title = work["title"]
-        for name, times in work["times"].items():
-            low, high = times["quartiles"]
-            lines.append(
-                f"| {title} | {name} | {seconds(times['median'])} "
-                f"| {seconds(low)} – {seconds(high)} |"
-            )
-            title = ""
-    lines += ["", "| work | faster | than | goal | measured | |", "|---|---|---|--:|--:|---|"]
-    for work in result["works"]:
-        for goal in work["goals"]:
-            reached = "reached" if goal["measured"] >= goal["goal"] else "missed"
-            lines.append(
-                f"| {work['title']} | {goal['ours']} | {goal['theirs']} | {goal['goal']:g} × "
-                f"| {goal['measured']:.2f} × | {reached} |"
-            )
-    return "\n".join(lines)
-
-
-def seconds(value: float) -> str:
-    return f"{value:.2f} s" if value >= 1 else f"{1000 * value:.1f} ms"
-
-
-def wanted(name: str, options: argparse.Namespace) -> bool:
-    if name == "bfloat16" and not has_bfloat16():
-        say("bfloat16: this processor has no instructions for it, left out")
-        return False
-    return not options.only or name in options.only
-
-
-def has_bfloat16() -> bool:
-    path = Path("/proc/cpuinfo")
-    return path.exists() and "bf16" in path.read_text()
-
-
-def arguments() -> argparse.Namespace:
-    names = [work.name for work in WORKS]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", choices=names, metavar="WORK", help=", ".join(names))
-    parser.add_argument("--rounds", type=int, help="rounds for each work (default: its own)")
+    parser.add_argument("--only", nargs="+", choices=WORKS, metavar="WORK", help=", ".join(WORKS))
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--record", metavar="NAME", help="also write NAME.json among the records")
     options = parser.parse_args()
-    if options.rounds is not None and options.rounds < 2:
-        parser.error("--rounds: at least 2, for quartiles")
-    return options
+    torch.set_num_threads(options.threads)
+    warnings.filterwarnings("ignore")  # what the peers say about themselves
+    transformers.logging.set_verbosity_error()
+    about = {**machine("cpu"), "command": command(), **{name: version(name) for name in PEERS}}
+    table = ["| work | who | median | time divided by the first row's |", "|---|---|--:|--:|"]
+    works = []
+    slow = set() if torch.ops.mkldnn._is_mkldnn_bf16_supported() else {"bfloat16"}
+    for name in options.only or [name for name in WORKS if name not in slow]:
+        say(WORKS[name].title)
+        work, rows = measured(name, WORKS[name])
+        works.append(work)
+        table += rows
+    print(about, *table, sep="\n")
+    if options.record:
+        say(f"recorded in {record(options.record, {'machine': about, 'works': works})}")
 
 
 if __name__ == "__main__":

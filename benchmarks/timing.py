@@ -5,7 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -16,19 +16,18 @@ Run = Callable[[], object]
 class Times:
     """Seconds of each contestant, round by round."""
 
-    seconds: dict[str, list[float]] = field(default_factory=dict)
+    seconds: dict[str, list[float]]
 
     def median(self, name: str) -> float:
         return statistics.median(self.seconds[name])
 
-    def quartiles(self, name: str) -> tuple[float, float]:
-        low, _, high = statistics.quantiles(self.seconds[name], n=4, method="inclusive")
-        return low, high
+    def ratios(self, fast: str, slow: str) -> list[float]:
+        """How many times as fast, round by round."""
+        pairs = zip(self.seconds[slow], self.seconds[fast], strict=True)
+        return [a / b for a, b in pairs]
 
     def ratio(self, fast: str, slow: str) -> float:
-        """How many times as fast: the median over rounds of slow / fast within a round."""
-        pairs = zip(self.seconds[slow], self.seconds[fast], strict=True)
-        return statistics.median(a / b for a, b in pairs)
+        return statistics.median(self.ratios(fast, slow))
 
 
 def synchronise(device: torch.device) -> None:

@@ -1,24 +1,19 @@
+import os
+
 import pytest
 from hypothesis import settings
 
+os.environ["OMP_NUM_THREADS"] = "1"  # the tests run side by side; what they start, too
 settings.register_profile("unmasked", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("unmasked")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _alone() -> None:
-    """One thread: the tests run side by side; also what is made once for a whole file.
+@pytest.fixture(autouse=True)
+def _repeatable() -> None:
+    """The same random numbers for each test alone, and one thread whatever the last one set.
 
     The process that hands the tests to others needs no PyTorch, which takes seconds to import.
     """
-    import torch
-
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def _repeatable() -> None:
-    """The same random numbers for each test alone, and one thread whatever the last one set."""
     import torch
 
     torch.manual_seed(0)

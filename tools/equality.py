@@ -6,7 +6,6 @@ Writes live-equality.json among the records. The browser tests make the same com
 of the captions, and fail where a difference is larger than allowed.
 """
 
-import argparse
 import sys
 
 from playwright.sync_api import sync_playwright
@@ -17,25 +16,18 @@ from repository import ROOT
 sys.path.insert(0, str(ROOT / "tests"))
 
 from helpers.browsers import launch
-from helpers.comparisons import median_milliseconds, rows
+from helpers.comparisons import rows
 from unmasked.machine import machine
-from unmasked.translator import shipped_models
 from unmasked_book.records import record
 
 
 def main() -> None:
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        page = browser.new_page()
-        found = list(tqdm(rows(page), unit="row"))
-        times = {name: round(median_milliseconds(page, name)) for name in shipped_models()}
+        found = list(tqdm(rows(browser.new_page()), unit="row"))
         where = {**machine("cpu"), "browser": f"Chromium {browser.version.split('.')[0]}"}
     result = {
         "machine": {**where, "threads": 1, "command": "python tools/equality.py"},
-        "milliseconds": times,
         "rows": found,
     }
     path = record("live-equality", result)

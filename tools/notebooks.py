@@ -30,13 +30,11 @@ def main() -> None:
         description=__doc__, epilog="example: python tools/notebooks.py 01_masks"
     )
     parser.add_argument("names", nargs="*", help="notebooks, such as 01_masks (default: all)")
-    parser.add_argument("--timeout", type=int, default=300, help="seconds a cell may take (300)")
-    options = parser.parse_args()
-    paths = chosen(options.names)
+    paths = chosen(parser.parse_args().names)
     os.environ["OMP_NUM_THREADS"] = "1"  # one thread each, so that sums are added in one order
     os.environ["TQDM_DISABLE"] = "1"  # progress is for those who wait
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        failed = [name for name in pool.map(lambda path: run(path, options.timeout), paths) if name]
+        failed = [name for name in pool.map(run, paths) if name]
     if failed:
         sys.exit(f"not stored, because a cell failed: {', '.join(failed)}")
 
@@ -50,22 +48,18 @@ def chosen(names: list[str]) -> list[Path]:
     return [known[Path(name).stem] for name in names] or list(known.values())
 
 
-def run(path: Path, timeout: int) -> str | None:
+def run(path: Path) -> str | None:
     """Runs one notebook in an empty folder; its name if a cell failed."""
     began = time.perf_counter()
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        resources = {"metadata": {"path": folder}}
-        options = {"timeout": timeout, "resources": resources, "coalesce_streams": True}
-        client = NotebookClient(notebook, **options)
         try:
-            client.execute()
+            NotebookClient(notebook, timeout=300, coalesce_streams=True).execute(cwd=folder)
         except Exception as error:  # whatever went wrong, the other notebooks go on
             print(f"{path.name}: {error}", file=sys.stderr)
             return path.stem
     normalise(notebook)
-    text = nbformat.writes(notebook, version=4) + "\n"
-    path.write_text(text, encoding="utf-8")
+    nbformat.write(notebook, path, version=4)
     print(f"{path.name}: {time.perf_counter() - began:.0f} s", flush=True)
     return None
 

@@ -4,12 +4,10 @@ Chromium prints each page; then the parts are joined, with a cover, a table of c
 numbers, bookmarks, and links that lead to pages of the same file.
 """
 
-import argparse
 import html
 import io
-import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -31,7 +29,11 @@ INDEX = "genindex"
 TARGET = ROOT / "_build/unmasked.pdf"
 PAPER = {"format": "A4", "print_background": True, "tagged": True,
          "margin": {"top": "18mm", "bottom": "20mm", "left": "17mm", "right": "17mm"}}  # fmt: skip
-NUMBER = '<div style="width:100%;text-align:center;font:9px sans-serif"><span class="pageNumber">'
+# The pages' own tables of contents are hidden: the book has one. Each sheet bears its number.
+PRINT = """
+#jb-print-toc { display: none }
+@page { @bottom-center { content: counter(page); font: 9px sans-serif } }
+"""
 STYLE = """
 body { color: #20262d; font: 11pt/1.5 "DejaVu Sans", sans-serif; margin: 0 }
 h1 { font-size: 30pt; font-weight: normal; line-height: 1.2; margin: 60mm 0 10mm }
@@ -45,8 +47,9 @@ a.section { font-size: 9.5pt; padding-left: 1.2em }
 
 
 class Heading(NamedTuple):
+    anchor: str
     title: str
-    page: int  # counted from 0, in its own part
+    page: int  # counted from 0, of those with numbers
     deep: int  # 0: a chapter
 
 
@@ -56,152 +59,120 @@ class Part(NamedTuple):
     name: str  # such as book/01_masks
     pdf: PdfReader
     headings: list[Heading]
-
-    @property
-    def title(self) -> str:
-        return self.headings[0].title
+    places: dict[str, int]  # the page where each anchor stands
 
 
-def printed(browser: Browser, name: str) -> Part:
+def printed(browser: Browser, names: Iterable[str]) -> list[Part]:
+    parts: list[Part] = []
+    for name in names:
+        parts.append(printed_one(browser, name, sum(len(each.pdf.pages) for each in parts)))
+    return parts
+
+
+def printed_one(browser: Browser, name: str, start: int) -> Part:
+    """So many pages come before it."""
     page = browser.new_page(color_scheme="light")
     page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
-    page.emulate_media(media="print", color_scheme="light")
-    page.evaluate("document.documentElement.dataset.theme = 'light'")
     page.evaluate("Promise.all([...document.images].map(i => { i.loading = 'eager'; "
                   "return i.decode().catch(() => 0) }))")  # fmt: skip
-    page.add_style_tag(content="#jb-print-toc { display: none }")  # the book has one of its own
+    page.add_style_tag(content=PRINT + f"html {{ counter-reset: page {start} }}")
     if name == INDEX:
         page.add_style_tag(content="h1 { display: block !important }")
-    pdf = PdfReader(io.BytesIO(page.pdf(outline=True, **PAPER)))
-    texts = page.locator("h1, h2, h3, h4").all_text_contents()
+    pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
+    found = page.locator("section > :is(h1, h2, h3, h4)").evaluate_all(
+        "all => all.map(each => [each.parentElement.id, each.textContent, each.tagName[1] - 1])"
+    )
     page.close()
-    titles = {squeezed(text): " ".join(text.rstrip("#").split()) for text in texts}
-    if name == INDEX:  # its letters are no sections
-        return Part(name, pdf, [Heading("Index", 0, 0)])
-    return Part(name, pdf, list(headings(pdf, pdf.outline, titles)))
+    places = {
+        anchor.removeprefix("/"): start + (pdf.get_destination_page_number(place) or 0)
+        for anchor, place in pdf.named_destinations.items()
+    }
+    headings = [
+        Heading(anchor, " ".join(text.rstrip("#").split()), places[anchor], deep)
+        for anchor, text, deep in found
+    ]
+    return Part(name, pdf, headings or [Heading("", "Index", start, 0)], places)
 
 
-def squeezed(text: str) -> str:
-    return re.sub(r"\s", "", text).rstrip("#")
-
-
-def headings(
-    pdf: PdfReader, outline: list[Any], titles: dict[str, str], deep: int = 0
-) -> Iterator[Heading]:
-    """Chapter and sections with the pages where they stand.
-
-    Chromium's outline loses spaces where a title breaks, and may hold a title twice.
-    """
-    for entry in outline:
-        if isinstance(entry, list):
-            yield from headings(pdf, entry, titles, deep + 1)
-            continue
-        found = squeezed(str(entry.title))
-        alike = [each for each in titles if found.startswith(each) or found.endswith(each)]
-        title = titles[max(alike, key=len)] if alike else str(entry.title)
-        yield Heading(title, pdf.get_destination_page_number(entry) or 0, deep)
-
-
-def from_html(browser: Browser, body: str, **options: object) -> PdfReader:
+def from_html(browser: Browser, body: str) -> PdfReader:
     page = browser.new_page()
     page.set_content(f'<html lang="en"><title>t</title><style>{STYLE}</style>{body}</html>')
-    pdf = page.pdf(**PAPER, **options)
+    pdf = page.pdf(**PAPER)
     page.close()
     return PdfReader(io.BytesIO(pdf))
 
 
-def contents(parts: list[Part], starts: list[int]) -> str:
+def contents(parts: list[Part]) -> str:
     """Each chapter and section, with its page."""
     lines = ["<h2>Contents</h2>"]
-    for part, start in zip(parts, starts, strict=True):
+    for part in parts:
         for each in part.headings:
             if each.deep > 1:
                 continue
             kind = "section" if each.deep else "chapter"
-            number = start + each.page
-            lines.append(f'<a class="{kind}" href="https://page.invalid/{number}">'
-                         f"{html.escape(each.title)}<i></i><b>{number + 1}</b></a>")  # fmt: skip
+            lines.append(f'<a class="{kind}" href="file:///{part.name}.html#{each.anchor}">'
+                         f"{html.escape(each.title)}<i></i><b>{each.page + 1}</b></a>")  # fmt: skip
     return "\n".join(lines)
 
 
-def slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
-def target(address: str, parts: list[Part], starts: list[int]) -> int | None:
-    """The page of the whole that an address in it leads to, if it does."""
-    if found := re.fullmatch(r"https://page\.invalid/(\d+)", address):
-        return int(found[1])
+def target(address: str, parts: list[Part]) -> int | None:
+    """The page of the book that an address leads to, if it does."""
     path, _, anchor = unquote(address).partition("#")
-    for part, start in zip(parts, starts, strict=True):
+    for part in parts:
         if path.endswith(f"/{part.name}.html"):
-            within = [each.page for each in part.headings if slug(each.title) == anchor]
-            return start + (within[0] if within else 0)
+            return part.places.get(anchor, part.headings[0].page)
     return None
 
 
-def link_within(book: PdfWriter, parts: list[Part], starts: list[int], shift: int) -> None:
+def link_within(book: PdfWriter, parts: list[Part], shift: int) -> None:
     """Links to pages of the book lead to pages of this file; so many pages come before them."""
     for page in book.pages:
         for reference in page.get("/Annots", []):
             link = reference.get_object()
             address = link.get("/A", {}).get("/URI")
-            goal = target(str(address), parts, starts) if address else None
+            goal = target(str(address), parts) if address else None
             if goal is not None:
                 del link["/A"]
                 there = [book.pages[goal + shift].indirect_reference, NameObject("/Fit")]
                 link[NameObject("/Dest")] = ArrayObject(there)
 
 
-def bookmarks(book: PdfWriter, parts: list[Part], starts: list[int], shift: int) -> None:
-    for part, start in zip(parts, starts, strict=True):
-        above: list[object] = []
+def bookmarks(book: PdfWriter, parts: list[Part], shift: int) -> None:
+    for part in parts:
+        above: dict[int, Any] = {}
         for each in part.headings:
-            parent = above[each.deep - 1] if each.deep and above else None
-            added = book.add_outline_item(
-                title=each.title, page_number=shift + start + each.page, parent=parent
+            above[each.deep] = book.add_outline_item(
+                title=each.title,
+                page_number=shift + each.page,
+                parent=above.get(each.deep - 1),
             )
-            above = [*above[: each.deep], added]
 
 
 def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
-    """Cover, contents, pages with their numbers."""
-    starts, length = [], 0
-    for part in parts:
-        starts.append(length)
-        length += len(part.pdf.pages)
+    """Cover, contents, pages."""
     cover = (
         f"<h1>{TITLE}</h1><p>Version {stated()}</p><p>{current()}</p>"
         "<p>Text and figures: CC BY 4.0. Code: MIT.</p>"
     )
-    front = [from_html(browser, cover), from_html(browser, contents(parts, starts))]
-    empty = '<div style="break-after: page">&nbsp;</div>' * length
-    footer = {"header_template": "<i></i>", "footer_template": f"{NUMBER}</span></div>"}
-    numbers = from_html(browser, empty, display_header_footer=True, **footer)
+    front = [from_html(browser, cover), from_html(browser, contents(parts))]
     book = PdfWriter()
     for pdf in (*front, *(part.pdf for part in parts)):
         book.append(pdf, import_outline=False)
     shift = sum(len(pdf.pages) for pdf in front)
-    for number in range(length):
-        book.pages[shift + number].merge_page(numbers.pages[number])
-    link_within(book, parts, starts, shift)
-    bookmarks(book, parts, starts, shift)
+    link_within(book, parts, shift)
+    bookmarks(book, parts, shift)
     book.set_page_label(0, shift - 1, style="/r")
-    book.set_page_label(shift, shift + length - 1, style="/D", start=1)
+    book.set_page_label(shift, len(book.pages) - 1, style="/D", start=1)
     book.add_metadata({"/Title": TITLE, "/Author": AUTHOR})
     return book
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="pages, such as book/01_masks (default: all)")
-    chosen = parser.parse_args().names or [*pages(), INDEX]
-    if missing := [name for name in chosen if not (HTML / f"{name}.html").exists()]:
-        sys.exit(f"there is no page {missing[0]} in {HTML}: run `make book`")
+    if not (HTML / f"{INDEX}.html").exists():
+        sys.exit(f"there is no book in {HTML}: run `make book`")
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        parts = [printed(browser, name) for name in tqdm(chosen, unit="page")]
-        book = joined(browser, parts)
+        book = joined(browser, printed(browser, tqdm([*pages(), INDEX], unit="page")))
         browser.close()
     book.compress_identical_objects()
     book.write(TARGET)

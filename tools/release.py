@@ -17,13 +17,17 @@ import tempfile
 from pathlib import Path
 
 from repository import ROOT, current, notebooks
-from versions import uv
 
+UV = Path(sys.executable).with_name("uv")
 DIST = ROOT / "dist"
 VERSION = ROOT / "src/unmasked/__init__.py"
 CITATION, CHANGES = ROOT / "CITATION.cff", ROOT / "CHANGELOG.md"
 PINNED = ["--constraint", ROOT / "requirements.txt", "--no-verify-hashes"]  # torch has many builds
 GERMAN, ENGLISH = "Ein Hund schläft unter dem Tisch.", "a dog sleeps under the table."
+
+
+def uv(*words: str | Path) -> None:
+    subprocess.run([UV, *words], check=True, cwd=ROOT)
 
 
 def stated() -> str:
@@ -72,19 +76,16 @@ def agree(tag: str | None) -> None:
             sys.exit(f"{path.name}: its first cell has to install {tag}; run `stamp`")
 
 
-def build() -> tuple[Path, Path]:
-    """Both archives: the wheel is made from the source archive."""
-    shutil.rmtree(DIST, ignore_errors=True)
-    uv("build", "--quiet", "--out-dir", DIST)
-    [wheel], [source] = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
-    uv("tool", "run", "--quiet", "twine", "check", "--strict", wheel, source)
-    return wheel, source
+def installed(folder: Path, what: str | Path) -> Path:
+    """A new environment with an archive in it; the folder of its commands."""
+    uv("venv", "--quiet", folder)
+    uv("pip", "install", "--quiet", *PINNED, "--python", folder, what)
+    return folder / "bin"
 
 
 def translates(wheel: Path, folder: Path) -> None:
-    uv("venv", "--quiet", folder / "wheel")
-    uv("pip", "install", "--quiet", *PINNED, "--python", folder / "wheel", wheel)
-    words = [folder / "wheel/bin/unmasked", "translate", "--model", "de-en", GERMAN]
+    command = installed(folder / "wheel", wheel) / "unmasked"
+    words = [command, "translate", "--model", "de-en", GERMAN]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     if done.stdout.strip() != ENGLISH:
         sys.exit(f"{GERMAN!r} became {done.stdout!r}\n{done.stderr}")
@@ -95,18 +96,19 @@ def tests_itself(source: Path, folder: Path) -> None:
     with tarfile.open(source) as archive:
         archive.extractall(folder, filter="data")
     unpacked = folder / source.name.removesuffix(".tar.gz")
-    environment = folder / "source"
-    uv("venv", "--quiet", environment)
-    package = f"unmasked[test,tensorboard] @ {unpacked.as_uri()}"
-    uv("pip", "install", "--quiet", *PINNED, "--python", environment, package)
-    run = [environment / "bin/python", "-m", "pytest", "--quiet", "-n", "auto"]
+    commands = installed(folder / "source", f"unmasked[test] @ {unpacked.as_uri()}")
+    run = [commands / "python", "-m", "pytest", "--quiet", "-n", "auto"]
     if subprocess.run(run, cwd=unpacked).returncode:
         sys.exit("tests of the source archive failed")
 
 
 def check(tag: str | None) -> None:
+    """Both archives (the wheel is made from the source archive), and what they are good for."""
     agree(tag)
-    wheel, source = build()
+    shutil.rmtree(DIST, ignore_errors=True)
+    uv("build", "--quiet", "--out-dir", DIST)
+    [wheel], [source] = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    uv("tool", "run", "--quiet", "twine", "check", "--strict", wheel, source)
     with tempfile.TemporaryDirectory() as folder:
         translates(wheel, Path(folder))
         tests_itself(source, Path(folder))

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BINARY = {".woff2", ".png", ".safetensors"}
 ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 
 
@@ -25,6 +24,13 @@ def notebooks() -> list[Path]:
     return sorted([*book.glob("*.ipynb"), *book.glob("[!.]*/*.ipynb")])
 
 
+def text_files(*options: str) -> list[str]:
+    """What `git grep` says of every file with text, beginning with its name."""
+    command = ["git", "grep", "-I", *options, ""]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return listed.stdout.splitlines()
+
+
 def forms(address: str) -> list[str]:
     """The ways in which an address appears: in links to GitHub, Colab and Binder; as a site."""
     match = ADDRESS.fullmatch(address)
@@ -34,32 +40,24 @@ def forms(address: str) -> list[str]:
     return [f"{owner}/{name}", f"{owner}.github.io/{name}"]
 
 
-def tracked() -> list[Path]:
-    """The text files of the repository, those included that are not committed yet."""
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True)
-    paths = [ROOT / name for name in listed.stdout.splitlines()]
-    return [path for path in paths if path.is_file() and path.suffix not in BINARY]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog="example: make repository URL=https://github.com/OWNER/NAME"
     )
-    parser.add_argument("url", nargs="?", default="", help="the new address (default: show it)")
+    parser.add_argument("url", nargs="?", help="the new address (default: show it)")
     url = parser.parse_args().url
     if not url:
         print(current())
         return
     changes = list(zip(forms(current()), forms(url), strict=True))
-    for path in tracked():
-        before = path.read_text(encoding="utf-8")
-        after = before
+    for name in text_files("--files-with-matches", "--untracked"):
+        path = ROOT / name
+        before = after = path.read_text(encoding="utf-8")
         for old, new in changes:
             after = after.replace(old, new)
         if after != before:
             path.write_text(after, encoding="utf-8")
-            print(f"stamped {path.relative_to(ROOT)}")
+            print(f"stamped {name}")
 
 
 if __name__ == "__main__":

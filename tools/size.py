@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from repository import ROOT, notebooks
+from repository import ROOT, notebooks, text_files
 from unmasked_book.tables import Table
 
 CODE = (".py", ".js", ".css", ".html")
@@ -24,24 +24,16 @@ PARTS = ("src/unmasked", "src/unmasked_book", "tests", "benchmarks", "tools", "b
 FOLDED = {"hide-input", "hide-cell"}
 
 
-def tracked() -> list[str]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
-    return [name for name in listed.stdout.decode().split("\0") if (ROOT / name).is_file()]
-
-
-def lines_of(name: str) -> int:
-    return (ROOT / name).read_bytes().count(b"\n")
-
-
 def lines() -> Table:
     """A row for each part: its code, and its other text."""
     counts: dict[str, Counter[str]] = {part: Counter() for part in (*PARTS, "elsewhere")}
-    for name in tracked():
+    for line in text_files("--count"):
+        name, _, number = line.rpartition(":")
         suffix = Path(name).suffix
         kind = suffix[1:] if suffix in CODE else "text" if suffix in TEXT else None
         part = next((part for part in PARTS if name.startswith(f"{part}/")), "elsewhere")
         if kind:
-            counts[part][kind] += lines_of(name)
+            counts[part][kind] += int(number)
     kinds = [suffix[1:] for suffix in CODE]
     counts["together"] = sum(counts.values(), Counter())
     rows = {}

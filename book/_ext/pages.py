@@ -11,7 +11,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 from bs4 import BeautifulSoup
 from PIL import Image
@@ -76,18 +75,9 @@ def mark_solutions(page: BeautifulSoup) -> None:
 
 def give_sizes(page: BeautifulSoup, folder: Path) -> None:
     """A picture has its place before it is loaded, so that links land where they should."""
-    for image in page.select("img[src]:not([width])"):
-        path = folder / unquote(image["src"])
-        if path.suffix == ".png" and path.is_file():
-            with Image.open(path) as opened:
-                width, height = opened.size
-        elif path.suffix == ".svg" and path.is_file():
-            drawn = ElementTree.parse(path).getroot()
-            box = drawn.get("viewBox", f"0 0 {drawn.get('width')} {drawn.get('height')}")
-            width, height = (round(float(x)) for x in box.split()[2:])
-        else:
-            continue
-        image.attrs.update({"width": str(width), "height": str(height)})
+    for image in page.select('img[src$=".png"]:not([width])'):
+        with Image.open(folder / unquote(image["src"])) as opened:
+            image["width"], image["height"] = map(str, opened.size)
 
 
 def hold_back_figures(page: BeautifulSoup) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,10 +29,7 @@ def greedy(
     source: Tensor,
     max_new_tokens: int | None = None,
     *,
-    bos: int = BOS,
-    eos: int = EOS,
     use_cache: bool = True,
-    drop_finished: bool = True,
 ) -> Tensor:
     """The likeliest token at every step: source [B, S] → target [B, T].
 
@@ -42,21 +39,11 @@ def greedy(
         model: of this package; its encode, decode and generator are called.
         source: tokens, each sentence with its EOS, padded.
         max_new_tokens: at most so many for each; else its source's length and fifty more.
-        bos, eos: the tokens that begin and end a sentence.
         use_cache: False computes each step from the first token on.
-        drop_finished: leaves sentences out of the batch once many of them are finished.
     """
-    check_search(model, source, max_new_tokens, bos, eos)
-    return one_by_one(
-        model,
-        source,
-        limits_of(model, source, max_new_tokens),
-        lambda logits, _: likeliest_of(logits),
-        bos=bos,
-        eos=eos,
-        use_cache=use_cache,
-        drop_finished=drop_finished,
-    )
+    check_search(model, source, max_new_tokens)
+    limits = limits_of(model, source, max_new_tokens)
+    return one_by_one(model, source, limits, lambda logits, _: likeliest_of(logits), use_cache)
 
 
 def sample(
@@ -68,8 +55,6 @@ def sample(
     top_k: int | None = None,
     top_p: float = 1.0,
     seed: int | torch.Generator | None = None,
-    bos: int = BOS,
-    eos: int = EOS,
     use_cache: bool = True,
 ) -> Tensor:
     """Draws each token from the model's distribution: source [B, S] → target [B, T].
@@ -77,7 +62,7 @@ def sample(
     For several samples of a sentence, repeat its row: each row is drawn independently.
 
     Args:
-        model, source, max_new_tokens, bos, eos, use_cache: as for `greedy`.
+        model, source, max_new_tokens, use_cache: as for `greedy`.
         temperature: below 1 it favours likely tokens, above 1 it evens them out.
         top_k: then only so many of the likeliest stay,
         top_p: and of those the likeliest that together have this probability.
@@ -85,7 +70,7 @@ def sample(
             cache, unless rounding tips a draw. A generator (on the CPU) continues where it is;
             without either, the random numbers are PyTorch's own.
     """
-    check_search(model, source, max_new_tokens, bos, eos)
+    check_search(model, source, max_new_tokens)
     check_chance(temperature, top_k, top_p, seed)
     drawn_by = generator_of(seed)
 
@@ -94,7 +79,7 @@ def sample(
         return draw(logits.float() / temperature, chances[:, None].to(logits.device), top_k, top_p)
 
     limits = limits_of(model, source, max_new_tokens)
-    return one_by_one(model, source, limits, by_chance, bos=bos, eos=eos, use_cache=use_cache)
+    return one_by_one(model, source, limits, by_chance, use_cache)
 
 
 def generator_of(seed: int | torch.Generator | None) -> torch.Generator | None:
@@ -119,21 +104,19 @@ def beam(
     n_best: int = 1,
     length_penalty: float = 0.6,
     normalize: str = "gnmt",
-    bos: int = BOS,
-    eos: int = EOS,
     use_cache: bool = True,
 ) -> Hypotheses:
     """Keeps the `beam_size` best beginnings of each sentence: source [B, S] → Hypotheses.
 
     Args:
-        model, source, max_new_tokens, bos, eos, use_cache: as for `greedy`.
+        model, source, max_new_tokens, use_cache: as for `greedy`.
         beam_size: the hypotheses that go on at each step.
         n_best: how many of the finished ones are returned; a sentence is finished when nothing that
             is still written could enter them.
         length_penalty: scores are log-probabilities divided by a measure of length to this power:
         normalize: "gnmt", (5 + length) / 6 (Wu et al., 2016), or "length" itself, with the end.
     """
-    check_beam(model, source, max_new_tokens, bos, eos, beam_size, n_best, length_penalty)
+    check_beam(model, source, max_new_tokens, beam_size, n_best, length_penalty)
     check_choice("normalize", normalize, tuple(LENGTHS))
     limits = limits_of(model, source, max_new_tokens)
     penalties = torch.tensor([penalty(n, length_penalty, normalize) for n in limits.tolist()])
@@ -141,14 +124,14 @@ def beam(
     with evaluating(model):
         steps = steps_of(model, source, beam_size, int(limits.max()), use_cache=use_cache)
         finished = Finished(len(source), beam_size, source.device)
-        alive = Alive.begin(len(source), beam_size, bos, source.device)
+        alive = Alive.begin(len(source), beam_size, source.device)
         for time in count(1):
             alive = alive.extend(steps.step(alive.tokens, alive.parents), 2 * beam_size)
             last = limits[alive.rows] == time
-            ends = (alive.tokens == eos) | last[:, None]
+            ends = (alive.tokens == EOS) | last[:, None]
             ends[:, beam_size:] = False  # an end counts when it is among the best, not before
             finished.add(alive, penalty(time, length_penalty, normalize), ends)
-            alive = alive.best(beam_size, alive.tokens != eos)
+            alive = alive.best(beam_size, alive.tokens != EOS)
             best_to_come = alive.totals[:, 0] / penalties[alive.rows]
             going = (finished.scores[alive.rows, n_best - 1] < best_to_come) & ~last
             n_going = int(going.sum())
@@ -171,8 +154,8 @@ class Alive(NamedTuple):
     history: Tensor  # [B, W, time]: all tokens so far
 
     @classmethod
-    def begin(cls, n_sentences: int, width: int, bos: int, device: torch.device) -> Alive:
-        tokens = torch.full((n_sentences, width), bos, device=device)
+    def begin(cls, n_sentences: int, width: int, device: torch.device) -> Alive:
+        tokens = torch.full((n_sentences, width), BOS, device=device)
         totals = torch.full(tokens.shape, -torch.inf, device=device)
         totals[:, 0] = 0.0  # all hypotheses begin alike: only the first one counts
         rows, history = torch.arange(n_sentences, device=device), tokens.new_zeros(*tokens.shape, 0)
@@ -180,7 +163,11 @@ class Alive(NamedTuple):
 
     def extend(self, logits: Tensor, n: int) -> Alive:
         """The n best continuations of each sentence, by their logits [B, W, V]."""
-        totals, parents, tokens = extend(self.totals, logits, n)
+        logits = logits.float()
+        best, words = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
+        scores = self.totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
+        totals, chosen = scores.flatten(1).topk(min(n, scores[0].numel()))
+        parents, tokens = chosen // best.shape[-1], words.flatten(1).gather(1, chosen)
         history = torch.cat([take(self.history, parents), tokens[:, :, None]], dim=-1)
         return Alive(self.rows, tokens, parents, totals, history)
 
@@ -195,11 +182,9 @@ class Alive(NamedTuple):
         return Alive(*(x[going] for x in self))
 
 
-def written_maps(
-    model: Transformer, source: Tensor, tokens: Tensor, bos: int = BOS
-) -> AttentionMaps:
+def written_maps(model: Transformer, source: Tensor, tokens: Tensor) -> AttentionMaps:
     """The attention behind each token of a search: row t belongs to the t-th one after the BOS."""
-    target = F.pad(tokens[:, :-1], (1, 0), value=bos)
+    target = F.pad(tokens[:, :-1], (1, 0), value=BOS)
     with evaluating(model):
         _, maps = model(source, target, need_weights=True)
     return AttentionMaps(*([weights.clone() for weights in part] for part in maps))
@@ -213,11 +198,7 @@ def one_by_one(
     source: Tensor,
     limits: Tensor,
     choose: Callable[[Tensor, list[int]], Tensor],
-    *,
-    bos: int,
-    eos: int,
     use_cache: bool,
-    drop_finished: bool = True,
 ) -> Tensor:
     """One translation of each sentence: `choose` takes logits [B, 1, V], and of which rows."""
     last = limits.tolist()
@@ -225,10 +206,10 @@ def one_by_one(
     written: list[list[int]] = [[] for _ in rows]
     with evaluating(model):
         steps = steps_of(model, source, 1, max(last), use_cache=use_cache)
-        tokens = torch.full((len(source), 1), bos, device=source.device)
+        tokens = torch.full((len(source), 1), BOS, device=source.device)
         parents, going, time = torch.zeros_like(tokens), [True] * len(rows), 0
         while any(going):
-            if drop_finished and worth_dropping(sum(going), len(going)):
+            if worth_dropping(sum(going), len(going)):
                 kept = torch.tensor(going, device=source.device)
                 steps.keep(kept)
                 tokens, parents = tokens[kept], parents[kept]
@@ -239,7 +220,7 @@ def one_by_one(
             for place, (row, token) in enumerate(zip(rows, tokens[:, 0].tolist(), strict=True)):
                 if going[place]:
                     written[row].append(token)
-                    going[place] = token != eos and time < last[row]
+                    going[place] = token != EOS and time < last[row]
     rows_written = [torch.tensor(row) for row in written]
     return pad_sequence(rows_written, batch_first=True, padding_value=PADDING).to(source.device)
 
@@ -263,22 +244,9 @@ def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float
 # --- Steps ------------------------------------------------------------------------------------
 
 
-class Steps(Protocol):
-    """A decoder that is asked for one token after the other."""
-
-    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
-
-        Padding has -inf: it fills rows, and is never generated.
-        """
-
-    def keep(self, rows: Tensor) -> None:
-        """Forgets the sentences that are finished."""
-
-
 def steps_of(
     model: Transformer, source: Tensor, width: int, limit: int, *, use_cache: bool = True
-) -> Steps:
+) -> FastSteps | Cached:
     """The fastest that is right for this model and these sentences."""
     if not use_cache:
         return Recomputed(model, source, width, limit)
@@ -295,6 +263,10 @@ class Cached:
         self.memory = model.encode(source).repeat_interleave(width, dim=0)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
+
+        Padding has -inf: it fills rows, and is never generated.
+        """
         batch, width = tokens.shape
         if width > 1:  # each goes on where its parent was
             first = torch.arange(batch, device=tokens.device)[:, None] * width
@@ -312,18 +284,17 @@ class Cached:
         return without_padding(self.model.generator(x).view(batch, width, -1))
 
     def keep(self, rows: Tensor) -> None:
+        """Forgets the sentences that are finished."""
         rows = rows.repeat_interleave(len(self.memory) // len(rows))
         self.mask, self.memory = self.mask[rows], self.memory[rows]
         self.state.select(rows)
 
 
-class Recomputed:
+class Recomputed(Cached):
     """Each step from the first token on: to compare with, and to trust."""
 
-    def __init__(self, model: Transformer, source: Tensor, width: int, _: int) -> None:
-        self.model = model
-        self.mask = padding_mask(source).repeat_interleave(width, dim=0)
-        self.memory = model.encode(source).repeat_interleave(width, dim=0)
+    def __init__(self, model: Transformer, source: Tensor, width: int, limit: int) -> None:
+        super().__init__(model, source, width, limit)
         self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
@@ -333,9 +304,8 @@ class Recomputed:
         return without_padding(self.model.generator(x[:, -1]).view(*tokens.shape, -1))
 
     def keep(self, rows: Tensor) -> None:
+        super().keep(rows)
         self.written = self.written[rows]
-        rows = rows.repeat_interleave(len(self.memory) // len(rows))
-        self.mask, self.memory = self.mask[rows], self.memory[rows]
 
 
 def without_padding(logits: Tensor) -> Tensor:
@@ -368,18 +338,6 @@ class Finished:
         self.tokens[rows] = tokens.masked_fill(best.isneginf()[:, :, None], PADDING)
 
 
-def extend(totals: Tensor, logits: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The n best continuations of each sentence's hypotheses: their totals, parents and tokens.
-
-    [B, W], [B, W, V] → three times [B, n].
-    """
-    logits = logits.float()
-    best, tokens = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
-    scores = totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
-    totals, chosen = scores.flatten(1).topk(min(n, scores[0].numel()))
-    return totals, chosen // best.shape[-1], tokens.flatten(1).gather(1, chosen)
-
-
 def likeliest_of(x: Tensor) -> Tensor:
     """x.argmax(-1), the first of equals; on a CPU by NumPy, in a fraction of the time."""
     if x.device.type != "cpu":
@@ -392,18 +350,13 @@ def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
     """x.topk(k) over a long last dimension: the k best are in the k blocks with the best maxima."""
     if x.shape[-1] < 4 * k * block:
         return x.topk(k)
-    blocks = in_blocks(x, block)
+    if room := -x.shape[-1] % block:  # what is missing in the last block is never the best
+        x = F.pad(x, (0, room), value=-torch.inf)
+    blocks = x.view(*x.shape[:-1], -1, block)
     chosen = blocks.amax(-1).topk(k).indices  # [..., k]
     inside = blocks.gather(-2, chosen[..., None].expand(*chosen.shape, block))
     values, at = inside.flatten(-2).topk(k)
     return values, chosen.gather(-1, at // block) * block + at % block
-
-
-def in_blocks(x: Tensor, block: int) -> Tensor:
-    """[..., V] → [..., blocks, block]; what is missing in the last one is never the best."""
-    if room := -x.shape[-1] % block:
-        x = F.pad(x, (0, room), value=-torch.inf)
-    return x.view(*x.shape[:-1], -1, block)
 
 
 LENGTHS: dict[str, Callable[[int], float]] = {"gnmt": lambda n: (5 + n) / 6, "length": float}
@@ -416,17 +369,10 @@ def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
 # --- What a search may be asked ---------------------------------------------------------------
 
 
-def check_search(
-    model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int
-) -> None:
+def check_search(model: Transformer, source: Tensor, max_new_tokens: int | None) -> None:
     check_called(model)
     config = model.config
     check_tokens("source", source, config.source_vocab)
-    for name, token in (("bos", bos), ("eos", eos)):
-        check_whole(name, token, 0)
-        if token >= config.target_vocab or token == PADDING:
-            expected = f"a token of the target vocabulary, 1 to {config.target_vocab - 1}"
-            raise invalid(name, expected, token, f"{PADDING} is padding and hidden from attention")
     if max_new_tokens is not None:
         check_whole("max_new_tokens", max_new_tokens)
         if max_new_tokens > config.reach:
@@ -436,10 +382,10 @@ def check_search(
 
 
 def check_beam(
-    model: Transformer, source: Tensor, max_new_tokens: int | None, bos: int, eos: int,
-    beam_size: int, n_best: int, length_penalty: float,
+    model: Transformer, source: Tensor, max_new_tokens: int | None, beam_size: int, n_best: int,
+    length_penalty: float,
 ) -> None:  # fmt: skip
-    check_search(model, source, max_new_tokens, bos, eos)
+    check_search(model, source, max_new_tokens)
     check_whole("beam_size", beam_size)
     if beam_size > model.config.target_vocab:
         expected = f"at most the target vocabulary's {model.config.target_vocab}"

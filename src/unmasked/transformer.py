@@ -1,11 +1,9 @@
 """The whole model: two sequences of tokens in, one row of logits for each target position out."""
 
 import math
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -205,32 +203,15 @@ def without_numbers(config: TransformerConfig) -> Transformer:
         return Transformer(config)
 
 
-EVALUATIONS = threading.Lock()  # held while a model's mode is changed
-EVALUATED: WeakKeyDictionary[nn.Module, tuple[int, list[nn.Module]]] = WeakKeyDictionary()
-
-
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients, whatever the model was doing before.
-
-    Several threads may be in here with one model at once: the first one changes its mode, the last
-    one restores it.
-    """
-    with EVALUATIONS:
-        many, training = EVALUATED.get(model, (0, []))
-        if many == 0:
-            training = [module for module in model.modules() if module.training]
-        EVALUATED[model] = many + 1, training
+    """Without dropout and gradients, whatever the model was doing before."""
+    training = [module for module in model.modules() if module.training]
     try:
         if training:
             model.eval()
         with torch.inference_mode():
             yield
     finally:
-        with EVALUATIONS:
-            many, training = EVALUATED.pop(model)
-            if many > 1:
-                EVALUATED[model] = many - 1, training
-            else:
-                for module in training:
-                    module.training = True
+        for module in training:
+            module.training = True

@@ -22,7 +22,8 @@ from .text.sources import languages
 from .tokens import EOS, Vocabulary, pad
 from .transformer import Transformer, without_numbers
 
-BUDGET = 1 << 14  # tokens that a search gets at once, padding included
+BUDGET = 1 << 14  # tokens that a search gets at once, padding included,
+BATCH = 128  # and sentences
 FAR = 4  # times as long as the model was made for: refused, since nothing would come of it
 
 
@@ -72,7 +73,6 @@ class Translator:
         length_penalty: float | None = None,
         normalize: str | None = None,
         max_new_tokens: int | None = None,
-        batch_size: int = 128,
         progress: bool = False,
     ) -> Any:
         """The model's own translations, one for each sentence; an empty sentence stays empty.
@@ -84,7 +84,6 @@ class Translator:
             length_penalty, normalize: of a beam, as for `search.beam`; those that were chosen for
                 these weights, or else the paper's 0.6 and "gnmt".
             max_new_tokens: of each translation; else its source's length and fifty more.
-            batch_size: sentences at a time, the longest first; fewer where they are very long.
             progress: shows a bar, on a terminal.
         """
         beam_size = self.about.get("beam_size", 1) if beam_size is None else beam_size
@@ -102,8 +101,8 @@ class Translator:
                 return greedy(self.model, source, max_new_tokens)
             return beam(self.model, source, beam_size, max_new_tokens, **options).tokens[:, 0]
 
-        texts = listed(sentences)
-        translations = self.in_batches(texts, search, batch_size, progress, width=beam_size)
+        texts = [sentences] if isinstance(sentences, str) else list(sentences)
+        translations = self.in_batches(texts, search, progress, width=beam_size)
         written = [of_one[0] if of_one else "" for of_one in translations]
         return written[0] if isinstance(sentences, str) else written
 
@@ -117,7 +116,6 @@ class Translator:
         top_p: float = 1.0,
         seed: int | torch.Generator | None = None,
         max_new_tokens: int | None = None,
-        batch_size: int = 128,
         progress: bool = False,
     ) -> list[list[str]]:
         """Translations by chance, `n_samples` of each sentence; an empty sentence has none.
@@ -135,20 +133,21 @@ class Translator:
         def search(source: Tensor) -> Tensor:
             return sample(self.model, source, max_new_tokens, **options, seed=generator)
 
-        return self.in_batches(listed(sentences), search, batch_size, progress, each=n_samples)
+        return self.in_batches(list(sentences), search, progress, each=n_samples)
 
     def in_batches(
         self,
         sentences: Sequence[str],
         search: Callable[[Tensor], Tensor],
-        batch_size: int,
         progress: bool,
         *,
         width: int = 1,
         each: int = 1,
     ) -> list[list[str]]:
-        """What a search finds for each sentence, asked `each` times: source [B, S] → [B, T]."""
-        check_whole("batch_size", batch_size)
+        """What a search finds for each sentence, asked `each` times: source [B, S] → [B, T].
+
+        The longest go first, so that what takes too much memory fails at once.
+        """
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
         full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
         order = sorted(full, key=lambda number: -len(sources[number]))
@@ -159,7 +158,7 @@ class Translator:
             start = 0
             while start < len(rows):
                 room = BUDGET // (len(sources[rows[start]]) * max(1, width // 4))
-                most = min(max(batch_size // each, 1) * each, max(room, 1))
+                most = min(max(BATCH // each, 1) * each, max(room, 1))
                 numbers = rows[start : start + most]
                 rows_written = search(pad([sources[number] for number in numbers]).to(self.device))
                 for number, tokens in zip(numbers, rows_written.tolist(), strict=True):
@@ -219,16 +218,6 @@ class Translator:
         filled(model, kept.tensors)
         check_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)
-
-
-def listed(sentences: str | Iterable[str]) -> list[str]:
-    if isinstance(sentences, str):
-        return [sentences]
-    try:
-        return list(sentences)
-    except TypeError:
-        fix = "give one text, or several in a list"
-        raise invalid("sentences", "sentences", type(sentences).__name__, fix) from None
 
 
 # --- The trained models of this package -------------------------------------------------------

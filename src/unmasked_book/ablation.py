@@ -6,8 +6,8 @@ what *this* model needs, trained as it was with everything on, and not what a Tr
 
 import copy
 import math
-import random
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +16,7 @@ from torch import Tensor, nn
 from unmasked.attention import MultiHeadAttention
 from unmasked.encoder import Residual
 from unmasked.errors import invalid
-from unmasked.evaluation import bleu
-from unmasked.search import greedy
-from unmasked.tokens import pad
 from unmasked.transformer import Transformer
-from unmasked.translator import load
-from unmasked_book.captions import caption_pairs
 
 Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
 
@@ -56,36 +51,28 @@ class NoResidual(Residual):
         return self.norm(self.dropout(sublayer(x, **options)))
 
 
-def no_residuals(model: Transformer) -> None:
+def no_residuals(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, Residual):
             module.__class__ = NoResidual
 
 
-def no_norms(model: Transformer) -> None:
+def no_norms(model: nn.Module) -> None:
     for module in model.modules():
-        if isinstance(module, Residual):
+        if getattr(module, "norm", None) is not None:
             setattr(module, "norm", nn.Identity())  # noqa: B010 (its type is a LayerNorm's)
-    model.encoder.norm = model.decoder.norm = None
 
 
-def no_positions(side: str) -> Callable[[Transformer], None]:
-    def switch_off(model: Transformer) -> None:
-        model.get_submodule(f"{side}_embedding").positions = NoPositions()
-
-    return switch_off
+def no_positions(side: str, model: Transformer) -> None:
+    model.get_submodule(f"{side}_embedding").positions = NoPositions()
 
 
-def no_sublayer(where: str, name: str) -> Callable[[Transformer], None]:
+def no_sublayer(where: str, name: str, model: Transformer) -> None:
     """Its last matrix becomes zero, and so does all that it gives."""
-
-    def switch_off(model: Transformer) -> None:
-        for path, module in model.named_modules():
-            if path.startswith(where) and path.endswith(name):
-                for parameter in module.parameters():
-                    parameter.zero_()
-
-    return switch_off
+    for path, module in model.named_modules():
+        if path.startswith(where) and path.endswith(name):
+            for parameter in module.parameters():
+                parameter.zero_()
 
 
 def no_scale(model: Transformer) -> None:
@@ -97,12 +84,12 @@ def no_scale(model: Transformer) -> None:
 
 
 PARTS: dict[str, Callable[[Transformer], None]] = {
-    "encoder_positions": no_positions("source"),
-    "decoder_positions": no_positions("target"),
-    "encoder_self": no_sublayer("encoder", "self_attention.output"),
-    "decoder_self": no_sublayer("decoder", "self_attention.output"),
-    "cross": no_sublayer("decoder", "cross_attention.output"),
-    "feed_forward": no_sublayer("", "feed_forward.contract"),
+    "encoder_positions": partial(no_positions, "source"),
+    "decoder_positions": partial(no_positions, "target"),
+    "encoder_self": partial(no_sublayer, "encoder", "self_attention.output"),
+    "decoder_self": partial(no_sublayer, "decoder", "self_attention.output"),
+    "cross": partial(no_sublayer, "decoder", "cross_attention.output"),
+    "feed_forward": partial(no_sublayer, "", "feed_forward.contract"),
     "residuals": no_residuals,
     "norms": no_norms,
     "scale": no_scale,
@@ -128,33 +115,3 @@ def silence(model: Transformer, head: Head) -> None:
         raise invalid("head", "one that the model has", repr(head), fix)
     width = attention.d_model // attention.n_heads
     attention.output.weight[:, number * width : (number + 1) * width] = 0.0
-
-
-# --- What it costs ----------------------------------------------------------------------------
-
-EXAMPLE = "Eine Katze jagt eine Frau.", "A cat chases a woman."
-
-
-def losses(name: str) -> dict[str, dict[str, Any]]:
-    """A shipped model whole (""), and without each part: BLEU on the captions, greedy; one example;
-    and how many translations stay the same when the source's tokens are shuffled."""
-    whole = load(name)
-    german = name.startswith("de")
-    pairs = caption_pairs(whole)
-    sources = [whole.read(source) for source, _ in pairs]
-    chance = random.Random(0)
-    mixed = [[*chance.sample(row[:-1], len(row) - 1), row[-1]] for row in sources]
-    example = [whole.read(EXAMPLE[0] if german else EXAMPLE[1])]
-    found = {}
-    for part in ("", *PARTS):
-        model = without(whole.model, *[part] * bool(part))
-        straight, shuffled, [said] = (
-            [whole.target.decode(row) for row in greedy(model, pad(rows)).tolist()]
-            for rows in (sources, mixed, example)
-        )
-        found[part] = {
-            "bleu": round(bleu(straight, [target.lower() for _, target in pairs]).score, 1),
-            "same when shuffled": sum(a == b for a, b in zip(straight, shuffled, strict=True)),
-            "example": said,
-        }
-    return found

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from unmasked import Transformer, TransformerConfig, plain
 from unmasked.checking.report import CLAIMS
-from unmasked_book.workshop.mistakes import change, known
+from unmasked_book.workshop.mistakes import change, known, rows
 from unmasked_book.workshop.reference import Changes, module, whole
 
 SOURCE, TARGET = 13, 17  # words
@@ -124,17 +124,11 @@ def ours_at_the_first_position() -> nn.Module:
     return model
 
 
-class Remembering:
-    """Encodes once, and never again."""
+MEMORIES: dict[int, Tensor] = {}
 
-    def __init__(self) -> None:
-        self.memory: dict[int, Tensor] = {}
 
-    def __call__(self, model: plain.Transformer, source: Tensor, target: Tensor) -> Tensor:
-        return step(model, source, target, encode=self.encode)
-
-    def encode(self, model: plain.Transformer, source: Tensor) -> Tensor:
-        return self.memory.setdefault(id(model), encode(model, source))
+def encoded_once(model: plain.Transformer, source: Tensor) -> Tensor:
+    return MEMORIES.setdefault(id(model), encode(model, source))
 
 
 MADE: dict[str, Callable[[], nn.Module]] = {
@@ -149,7 +143,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "tied and then made anew": {"tied": TIED},
     "every step at the first position": {"step": lambda *given: step(*given, first=lambda t: t)},
     "a cache that does not grow": {"step": lambda *given: step(*given, grows=lambda n: n == 0)},
-    "a memory of other sentences": {"step": Remembering()},
+    "a memory of other sentences": {"step": lambda *given: step(*given, encode=encoded_once)},
     "one step too few": {"step": lambda *given: step(*given)[:, 1:]},
 }
 
@@ -164,14 +158,14 @@ class Fault(NamedTuple):
     words: str  # what is wrong
 
 
-def changes_of(written: str, names: dict[str, str]) -> tuple[str, Changes]:
+def changes_of(written: str) -> tuple[str, Changes]:
     """The piece of plain.py, and what is changed in its text."""
     piece = "Transformer"
     if written.startswith("@"):
         piece, written = written[1:].split(" ", 1)
     if written.startswith("= "):
         return piece, next(each.changes for each in known(piece) if each.words == written[2:])
-    return piece, (change(written, names),)
+    return piece, (change(written),)
 
 
 def maker(changes: list[tuple[str, Changes]]) -> Callable[[], nn.Module]:
@@ -186,16 +180,9 @@ def maker(changes: list[tuple[str, Changes]]) -> Callable[[], nn.Module]:
 
 
 def table() -> dict[str, Fault]:
-    found, names = {}, {}
-    for line in Path(__file__).with_name("faults.txt").read_text("utf-8").splitlines():
-        if not line or line.startswith("#"):
-            continue
-        if " ‖ " not in line:
-            key, value = line.split(" = ", 1)
-            names["{" + key + "}"] = value
-            continue
-        name, properties, words, *written = line.split(" ‖ ")
-        make = MADE.get(name) or maker([changes_of(each, names) for each in written])
+    found = {}
+    for _, (name, properties, words, *written) in rows(Path(__file__).with_name("faults.txt")):
+        make = MADE.get(name) or maker([changes_of(each) for each in written])
         given = {} if name.startswith("ours") else VOCABULARIES  # ours are known
         options = {**given, **OPTIONS.get(name, {})}
         found[name] = Fault(make, set(properties.split(", ")), options, words)

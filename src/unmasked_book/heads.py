@@ -52,9 +52,6 @@ def head_atlas(
     place, as the first word has none before it, do not count. `alignments` holds (source,
     target) places of tokens that belong together.
     """
-    if len(alignments) != len(pairs) or not pairs:
-        got = f"{len(alignments)} for {len(pairs)}"
-        raise invalid("alignments", "one for each pair, at least one", got, "align all pairs")
     sums: dict[tuple[str, str], Tensor] = {}
     queries: dict[tuple[str, str], int] = {}
     for maps, links in zip(maps_of_pairs(translator, pairs), alignments, strict=True):

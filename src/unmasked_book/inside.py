@@ -1,6 +1,5 @@
 """What chapter 12 looks at inside a translator while the right translation is fed to it."""
 
-import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -48,17 +47,6 @@ def batch_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Read:
     source, target = translator.corpus(pairs).batch()
     inputs, wanted = teacher_forcing(target.to(translator.device))
     return Read(source.to(translator.device), inputs, wanted)
-
-
-# --- Repetitions ------------------------------------------------------------------------------
-
-FORMS = "ein", "sein", "ihr", "their"  # articles and possessives, and what begins like them
-
-
-def has_repeats(text: str) -> bool:
-    """Whether a word of five letters or more, no article or possessive, occurs twice."""
-    words = [word for word in re.findall(r"\w{5,}", text.lower()) if not word.startswith(FORMS)]
-    return len(set(words)) < len(words)
 
 
 # --- The stream -------------------------------------------------------------------------------

@@ -11,9 +11,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from unmasked.errors import invalid, shape
 from unmasked.plots.picture import COLOURS, GREY, INK, STYLE, Picture, panels
-from unmasked.search import check_beam, limits_of, penalty, without_padding
+from unmasked.search import limits_of, penalty, without_padding
 from unmasked.tokens import BOS, EOS
 from unmasked.transformer import Transformer, evaluating
 
@@ -53,9 +52,6 @@ def trace_beam(
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
-    check_beam(model, source, max_new_tokens, BOS, EOS, beam_size, 1, length_penalty)
-    if len(source) != 1:
-        raise invalid("source", "one sentence, [1, S]", shape(source), "take one row, source[:1]")
     limit = int(limits_of(model, source, max_new_tokens))
 
     def after(beginning: Sequence[int]) -> Continuations:

@@ -17,11 +17,6 @@ class Table:
     rows: Mapping[str, Sequence[str]]
     note: str = ""  # after the title: where and when it was measured, say
 
-    def __post_init__(self) -> None:
-        for name, cells in self.rows.items():
-            if len(cells) != len(self.columns):
-                raise ValueError(f"{name}: {len(cells)} cells for {len(self.columns)} columns")
-
     def _repr_html_(self) -> str:
         looks = [self.look(number) for number in range(len(self.columns))]
         heads = "".join(

@@ -15,7 +15,6 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from unmasked.config import TransformerConfig
-from unmasked.errors import invalid
 from unmasked.fast.steps import FastSteps
 from unmasked.plots.picture import (
     COLOURS,
@@ -124,21 +123,9 @@ def names(event: Any) -> Iterable[str]:
         yield from names(inner)
 
 
-Spans = dict[str, list[tuple[float, float]]]  # of each kind: where a call begins, how long it takes
-
-
-def by_kind(calls: Sequence[Call]) -> Spans:
-    """Each call with the first kind that names anything in it, or with the rest."""
-    found: Spans = {kind: [] for kind in (*KINDS, REST)}
-    for begin, took, called in calls:
-        kind = next((kind for kind, some in KINDS.items() if called & {*some}), REST)
-        found[kind].append((begin, took))
-    return found
-
-
-def length(calls: Sequence[Call]) -> float:
-    """Microseconds up to the end of the last call."""
-    return calls[-1].begin + calls[-1].took
+def kind_of(call: Call) -> str:
+    """The first kind that names anything in it, or the rest."""
+    return next((kind for kind, some in KINDS.items() if call.names & {*some}), REST)
 
 
 def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
@@ -148,15 +135,15 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
     with rc_context(STYLE):
         figure, rows = panels(len(runs), 1, 1.35)
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
-            said = []
-            for kind, bars in by_kind(calls).items():
+            said, end = [], calls[-1].begin + calls[-1].took
+            for kind in (*KINDS, REST):
+                bars = [(call.begin, call.took) for call in calls if kind_of(call) == kind]
                 axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
-                said.append(f"{kind} {sum(took for _, took in bars) / length(calls):.0%}")
-            axis.set(xlim=(0, length(calls)), yticks=[], title=name)
+                said.append(f"{kind} {sum(took for _, took in bars) / end:.0%}")
+            axis.set(xlim=(0, end), yticks=[], title=name)
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
             axis.spines[["left", "top", "right"]].set_visible(False)
-            told = f"{len(calls)} calls in {number(length(calls))} µs"
-            words.append(f"{name}: {told}, {', '.join(said)}")
+            words.append(f"{name}: {len(calls)} calls in {number(end)} µs, {', '.join(said)}")
         axis.set_xlabel("microseconds")
         handles, texts = axis.get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=in_a_row(texts))
@@ -164,11 +151,6 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
 
 
 # --- What was measured ------------------------------------------------------------------------
-
-
-def exponent(x: Sequence[float], y: Sequence[float]) -> float:
-    """b in y ≈ a · x^b: the slope on logarithmic scales."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def where(machine: Mapping[str, Any]) -> str:
@@ -231,16 +213,12 @@ def measured(
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, height)
         for i, (name, values) in enumerate(lines.items()):
-            if len(values) != len(x):
-                fix = "give x and each line the same length"
-                raise invalid(name, f"{len(x)} values", len(values), fix)
             label, said = name, name
             if fitted:
-                power = exponent(x[-fitted:], values[-fitted:])
+                power, start = np.polyfit(np.log(x[-fitted:]), np.log(values[-fitted:]), 1)
                 grows = round(power, 1) + 0.0  # + 0.0: never -0.0
                 label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
-                scale = np.exp(np.mean(np.log(values[-fitted:]) - power * np.log(x[-fitted:])))
-                path = [scale * each**power for each in x[-fitted:]]
+                path = np.exp(start) * np.power(x[-fitted:], power)
             style: dict[str, Any] = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 1.5}
             if fitted:
                 axis.plot(x, values, MARKERS[i], color=COLOURS[i], label=label)

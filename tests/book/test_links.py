@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from helpers.pages import BOOK, ROOT, notebooks, pages, prose, repository
+from helpers.pages import BOOK, ROOT, notebooks, pages, prose
+from repository import current as repository
 from unmasked_book.faulty import listed
 
 NAMES = [page.removeprefix("book/") for page in pages()]

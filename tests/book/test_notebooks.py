@@ -5,7 +5,8 @@ import re
 import pytest
 
 import unmasked
-from helpers.pages import BOOK, code_cells, notebook, notebooks, repository
+from helpers.pages import BOOK, code_cells, notebook, notebooks
+from repository import current as repository
 
 WITHOUT_EXERCISES = ("00", "16", "de", "wo")  # the first look, bugs, deeper pages, the workshop
 NUMBERED = [name for name in notebooks() if not name.startswith(WITHOUT_EXERCISES)]

@@ -1,4 +1,4 @@
-"""The built pages as files: descriptions, formulas, headings, no script or address from outside."""
+"""The built pages as files: descriptions, formulas, addresses."""
 
 import re
 import tomllib
@@ -11,7 +11,8 @@ from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 from PIL import Image
 
-from helpers.pages import BOOK, HTML, pages, repository
+from helpers.pages import BOOK, HTML, pages
+from repository import current as repository
 
 EVERY = pytest.mark.parametrize("name", pages())
 OWNER, NAME = repository().split("/")[-2:]
@@ -33,19 +34,6 @@ def test_every_image_says_what_it_shows_and_has_its_place_before_it_is_loaded(na
         assert not re.search(r"\.png|_images|[0-9a-f]{16}", image["alt"])
         with Image.open((HTML / name).parent / image["src"]) as opened:
             assert (int(image["width"]), int(image["height"])) == opened.size
-
-
-@EVERY
-def test_nothing_is_loaded_from_outside_or_without_need(name):
-    loaded = "script[src], link[href]:not([rel=canonical]), img[src], iframe, source, video"
-    for tag in page(name).select(loaded):
-        address = tag.get("src") or tag.get("href")
-        assert not re.match(r"(https?:)?//", address), tag
-        if not address.startswith("data:"):
-            file = (HTML / name).parent / address.split("?")[0]
-            assert tag.get("rel") in (["next"], ["prev"]) or file.resolve().exists(), address
-    scripts = " ".join(f"{s.get('src', '')} {s.text}" for s in page(name).select("script"))
-    assert not re.search("fontawesome|thebe|mathjax|katex|require.js", scripts, re.IGNORECASE)
 
 
 @EVERY

@@ -3,13 +3,12 @@
 import contextlib
 import io
 import re
-from pathlib import Path
 
 import pytest
 
+from repository import ROOT
 from unmasked_book import recorded
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 TEXT = re.findall(r"```text\n(.*?)```", README, re.DOTALL)

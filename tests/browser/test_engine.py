@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from playwright.sync_api import Browser, Error, Page
 import unmasked
 from helpers import VOCABULARY, small_config
 from helpers.comparisons import of_configurations, of_model, random_translator
-from helpers.engine import Engine, InBrowser
+from helpers.engine import Engine
 from unmasked.tokens import Subwords
 from unmasked.transformer import Transformer
 from unmasked.translator import Translator, folder_of
@@ -39,31 +38,12 @@ def test_the_engine_equals_the_package_as_the_page_says(page: Page, model: str):
 
     The second model is asked for token IDs, logits, maps and translations alone.
     """
-    random = model == "random weights"
-    rows = of_configurations(page) if random else of_model(page, model, every=16)
-    found = list(islice(rows, 10) if model == "en-de" else rows)
-    stored = [row for row in recorded("live-equality")["rows"] if row["model"] == model]
-    assert [row["what"] for row in found] == [row["what"] for row in stored[: len(found)]]
-    assert len(found) == len(stored) or model == "en-de"
-    for row, old in zip(found, stored, strict=False):
-        kind = "differ" if "differ" in old else "largest"
-        assert row[kind] <= row["limit"], row
-        assert kind == "largest" or "own" in row or row["limit"] == old["limit"], row
-
-
-@pytest.mark.parametrize(
-    ("off", "failing"),
-    [({}, []), ({"encoderPositions": True}, ["order"])],  # without them the order does not matter
-)
-def test_the_engine_has_the_properties_of_a_right_model(
-    page: Page, tmp_path: Path, off: dict, failing: list[str]
-):
-    model = InBrowser(small_engine(page, tmp_path), off)
-    report = unmasked.check(model, source_vocab=VOCABULARY, target_vocab=VOCABULARY, quiet=True)
-    verdicts = {finding.property: finding.verdict for finding in report.findings}
-    asked = ("runs", "repeats", "causality", "own words", "source", "order", "padding")
-    assert [fault.property for fault in report.faults][:1] == failing
-    assert failing or {verdicts[name] for name in asked} == {"passed"}
+    stored = [row["what"] for row in recorded("live-equality")["rows"] if row["model"] == model]
+    whole = model != "en-de"
+    rows = of_configurations(page) if "weights" in model else of_model(page, model, every=16)
+    for what, row in zip(stored if whole else stored[:10], rows, strict=whole):
+        assert row["what"] == what
+        assert row.get("differ", row.get("largest")) <= row["limit"], row
 
 
 def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Page):
@@ -77,7 +57,7 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
         chance = float(expected[token])
         spread = 4 * (chance * (1 - chance) / 200) ** 0.5
         assert abs(draws.count(token) / 200 - chance) <= spread + 1e-3
-    assert engine.ask("draws", source, 200, {"temperature": 1.5}) == draws
+    assert engine.ask("draws", source, 20, {"temperature": 1.5}) == draws[:20]
     source = translator.read("Ein Hund schläft unter dem Tisch.")
     prefix = translator.target.encode("there is")
     for kind, options in (("greedy", {}), ("beam", {"width": 5}), ("sample", {"seed": 3})):

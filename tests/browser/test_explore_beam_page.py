@@ -8,7 +8,6 @@ from playwright.sync_api import Browser, Locator, expect
 
 from helpers.visit import SIZES, alone, faults_on_a_phone
 from unmasked import load
-from unmasked.plots.lines import curves
 from unmasked.search import beam
 from unmasked_book.live import explore_beam
 from unmasked_book.live.explore import Explorable
@@ -85,19 +84,3 @@ def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(tree: Locator):
     assert tree.page.evaluate("document.activeElement.textContent") == "one step"
     tree.locator("summary").click()
     assert faults_on_a_phone(tree.page) == []
-
-
-def test_at_its_limit_a_sentence_is_cut_and_words_get_their_blanks(browser: Browser):
-    data = {
-        "sentence": "x", "limit": 2, "widths": [1],
-        "penalties": [0.25], "start": {"width": 1, "penalty": 0.25},
-        "tree": [["a", -0.5, [["b", -0.2], ["<eos>", -1.7]]], ["b", -2.0]],
-    }  # fmt: skip
-    picture = curves({"a": [1, 2]}, xlabel="x", ylabel="y")
-    score = 0.7 / ((5 + 2) / 6) ** 0.25
-    small = Explorable("beam", picture, "a small search", data)
-    with alone(browser, small.html()) as tree:
-        expect(tree.get_by_role("status")).to_have_text(
-            f"Step 2 of 2: the winner is “a b” with score −{score:.2f}. Finished: 1."
-        )
-        assert "nothing is left to continue" in tree.inner_text()

@@ -18,7 +18,6 @@ SCORES = {one["name"]: torch.tensor(one["scores"]) for one in EXPLORED.data["att
 REAL, REAL_TARGET = "Real source tokens", "Real target tokens"
 CACHED, PAD = "Keys in the cache", "<pad>"
 PRESSED = "rows => rows.map(r => [...r.querySelectorAll('button')].map(b => b.ariaPressed))"
-BARS = "cells => cells.map(cell => Number(cell.style.getPropertyValue('--weight')))"
 HERE = "[document.activeElement.ariaLabel, document.activeElement.ariaPressed]"
 
 
@@ -40,7 +39,6 @@ def agree(element: Locator, name: str, mask: Tensor, past: int = 0) -> None:
         texts = cells.all_inner_texts()
         assert [text != "0" for text in texts] == allowed.tolist()
         assert [float(text) for text in texts] == pytest.approx(right.tolist(), abs=0.00501)
-        assert cells.evaluate_all(BARS) == pytest.approx(right.tolist(), abs=0.0001)
 
 
 def padded(real: int) -> Tensor:

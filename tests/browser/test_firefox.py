@@ -1,16 +1,13 @@
-"""The engine and the translator in Firefox, where it is installed."""
+"""The translator and the live figures in Firefox, where it is installed."""
 
 import shutil
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from helpers.browsers import Firefox
-from helpers.comparisons import of_model
-from helpers.pages import HTML
 
 PATH = shutil.which("firefox-esr") or shutil.which("firefox")
 FIGURES = {"01_masks": "masks", "02_positional_encoding": "positions", "09_decoding": "beam"}
@@ -19,12 +16,11 @@ field.value = text; field.dispatchEvent(new Event("input")); }"""
 ANSWERS = "() => [...document.querySelectorAll('.unmasked-translation')].map(e => e.textContent)"
 DRAWN = """name => { const box = document.querySelector(`unmasked-${name}`);
 return box.clientHeight > 200 && box.querySelectorAll("svg, table, button").length > 0; }"""
-pytestmark = pytest.mark.skipif(PATH is None, reason="Firefox is not installed")
 
 
-@pytest.fixture(scope="module")
-def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
-    firefox = Firefox(PATH, Path(tmp_path_factory.mktemp("profile")))
+@pytest.fixture
+def firefox(tmp_path: Path) -> Iterator[Firefox]:
+    firefox = Firefox(PATH, tmp_path)
     yield firefox
     firefox.close()
 
@@ -36,25 +32,17 @@ def says(firefox: Firefox, *texts: str) -> None:
     assert found == [*texts]
 
 
-def test_token_ids_logits_maps_and_greedy_translations_are_the_packages(firefox: Firefox):
-    rows = list(islice(of_model(firefox, "de-en", every=16), 10))
-    assert rows[-1]["what"] == "greedy translations"
-    for row in rows:
-        assert row.get("differ", row.get("largest")) <= row["limit"], row
-
-
-@pytest.mark.parametrize("place", ["site", "file"])
-def test_the_translator_follows_what_is_typed(firefox: Firefox, site: str, place: str):
-    firefox.goto(f"{site if place == 'site' else HTML.as_uri()}/book/live.html")
+@pytest.mark.skipif(PATH is None, reason="Firefox is not installed")
+def test_the_translator_follows_what_is_typed_and_the_live_figures_open(
+    firefox: Firefox, site: str
+):
+    firefox.goto(f"{site}/book/live.html")
     firefox.click(".unmasked-live button")
     says(firefox, "a black cat sleeps in a chair.")
     firefox.evaluate(TYPE, "Eine Katze jagt eine Frau.")
     says(firefox, "a cat chases a woman.")
     firefox.click("[data-switch=encoderPositions]")
     says(firefox, "a cat chases a woman.", "a woman chases a cat.")
-
-
-@pytest.mark.parametrize(("chapter", "name"), FIGURES.items())
-def test_the_live_figures_open(firefox: Firefox, site: str, chapter: str, name: str):
-    firefox.goto(f"{site}/book/{chapter}.html")
-    assert firefox.evaluate(DRAWN, name)
+    for chapter, name in FIGURES.items():
+        firefox.goto(f"{site}/book/{chapter}.html")
+        assert firefox.evaluate(DRAWN, name)

@@ -21,6 +21,7 @@ BYTES = """performance.getEntries().filter((entry) => !entry.name.includes("/_im
 INKS = """["p", "math", "pre span", "h2", "td"]
     .map((part) => document.querySelector(".bd-article " + part)).filter(Boolean)
     .map((e) => getComputedStyle(e).color.slice(4, -1).split(",").map(Number))"""
+THEME = "theme => document.documentElement.dataset.theme === theme"
 CUT = "all => all.filter(m => m.getBoundingClientRect().right > innerWidth).length"
 SHOWN = "all => all.map(s => s.checkVisibility() && s.clientHeight)"
 
@@ -33,27 +34,26 @@ def shared(browser: Browser, site: str) -> Iterator[Visit]:
 
 @pytest.mark.parametrize("name", [*pages(), "search", "genindex"])
 def test_the_page_opens_and_fits_on_screens_and_on_paper(shared: Visit, name: str):
-    shared.page.set_viewport_size(SIZES["wide"])
-    page = shared.open(name)
+    page = shared.page
+    page.emulate_media(media="screen", color_scheme="light")
+    page.set_viewport_size(SIZES["wide"])
+    shared.open(name)
     assert page.locator("h1:visible").count() == 1
     assert name not in ARTICLES or page.evaluate(BYTES) < FIRST_VISIT
-    assert faults_of_access(page, colours=None if name in SAMPLE else False) == []
-    for size in ("wide", "narrow"):
+    for size, theme in (("wide", "light"), ("narrow", "dark")):
         page.set_viewport_size(SIZES[size])
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function(THEME, arg=theme)
         assert overflow(page) <= 0
         page.wait_for_function(REACHED)
+        if name in SAMPLE:
+            assert all((ink < 128) == (theme == "light") for ink in inks(page))
+            assert faults_of_access(page) == []
+        elif theme == "light":
+            assert faults_of_access(page, colours=False) == []
     page.set_viewport_size(SIZES["paper"])
     page.emulate_media(media="print")
     assert page.locator("math[display=block]").evaluate_all(CUT) == 0
-    page.emulate_media(media="screen")
-    if name in SAMPLE:
-        assert all(ink < 128 for ink in inks(page))
-        page.set_viewport_size(SIZES["narrow"])
-        page.emulate_media(color_scheme="dark")
-        page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
-        assert all(ink >= 128 for ink in inks(page))
-        assert faults_of_access(page) == []
-        page.emulate_media(color_scheme="light")
     assert shared.faults == []
 
 

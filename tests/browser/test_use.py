@@ -3,8 +3,9 @@
 import json
 import re
 
-from helpers.pages import ROOT, code_cells, repository
+from helpers.pages import ROOT, code_cells
 from helpers.visit import SIZES, Visit
+from repository import current as repository
 
 CHAPTER = "book/01_masks"
 

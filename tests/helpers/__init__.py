@@ -6,6 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from unmasked import PRESETS, LayerConfig, Transformer, TransformerConfig
 from unmasked.loss import translation_loss
@@ -28,10 +29,6 @@ def layer_config(**changes: object) -> LayerConfig:
     return LayerConfig(**{**sizes, "dropout": 0.0, **changes})
 
 
-def vectors(batch: int, length: int) -> Tensor:
-    return torch.randn(batch, length, SMALL["d_model"], dtype=torch.float64)
-
-
 def small_model(preset: str | None = None, **changes: object) -> Transformer:
     """In float64 and evaluation mode, with no parameter at a special value such as 0 or 1."""
     model = Transformer(small_config(preset, **changes)).double().eval()
@@ -45,6 +42,13 @@ def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
     """Random sentences of these lengths in one tensor, padded with zeros on the right."""
     tokens = torch.randint(3, vocabulary, (len(lengths), max(lengths)))
     return tokens * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
+
+
+def operations(run: Callable[[], object]) -> int:
+    """PyTorch's own count; attention must write its weights, or the count leaves it out."""
+    with FlopCounterMode(display=False) as counter:
+        run()
+    return counter.get_total_flops()
 
 
 def difference(a: Tensor, b: Tensor) -> float:
@@ -80,15 +84,9 @@ def as_target(source: Tensor) -> Tensor:
 
 
 def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
-    """To the last bit."""
-    return a.keys() == b.keys() and all(same_bits(a[name], b[name]) for name in a)
-
-
-def same_bits(a: Tensor, b: Tensor) -> bool:
-    if (a.dtype, a.shape) != (b.dtype, b.shape):
-        return False
-    bits = [x.contiguous().flatten().view(torch.uint8) for x in (a, b)]
-    return torch.equal(*bits)
+    return a.keys() == b.keys() and all(
+        a[name].dtype == b[name].dtype and torch.equal(a[name], b[name]) for name in a
+    )
 
 
 def put(path: str, **attributes: object) -> Callable[[nn.Module], None]:

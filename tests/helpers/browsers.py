@@ -48,7 +48,6 @@ class Firefox:
         self.answers, self.number = self.connection.makefile("rb"), 0
         self.receive()  # who it is
         self.send("WebDriver:NewSession", {"capabilities": {}})
-        self.send("WebDriver:SetTimeouts", {"script": 120_000})
 
     def connected(self, port: int) -> socket.socket:
         for _ in range(600):
@@ -85,21 +84,11 @@ class Firefox:
     def goto(self, address: str) -> None:
         self.send("WebDriver:Navigate", {"url": address})
 
-    def add_script_tag(self, content: str) -> None:
-        script = "document.head.append(Object.assign(document.createElement('script'), { text }))"
-        self.evaluate(f"text => {{ {script}; }}", content)
-
     def evaluate(self, function: str, given: Any = None) -> Any:
         """Outside of the protocol's own sandbox, where the page's names are known."""
-        script = (
-            f"const [given, done] = arguments; (async () => ({function})(given))().then("
-            "value => done({ value }), error => done({ error: String(error) }));"
-        )
+        script = f"return ({function})(...arguments);"
         call = {"script": script, "args": [given], "sandbox": None}
-        found = self.send("WebDriver:ExecuteAsyncScript", call)["value"]
-        if "error" in found:
-            raise RuntimeError(found["error"])
-        return found.get("value")
+        return self.send("WebDriver:ExecuteScript", call)["value"]
 
     def click(self, selector: str) -> None:
         self.evaluate("selector => document.querySelector(selector).click()", selector)

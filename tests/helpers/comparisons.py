@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import statistics
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -64,9 +63,13 @@ def texts(name: str) -> dict[str, list[str]]:
 
 def rows(page: Page) -> Iterator[dict[str, Any]]:
     """What was compared, in how many cases, what differs or by how much, and the limit."""
-    for name in shipped_models():
-        yield from of_model(page, name)
-    yield from of_configurations(page)
+    compared = {name: of_model(page, name) for name in shipped_models()}
+    for name, found in (compared | {"random weights": of_configurations(page)}).items():
+        yield from ({"model": name, **each} for each in found)
+
+
+def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
+    return {"what": what, "cases": cases, **found, "limit": limit}
 
 
 def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
@@ -75,9 +78,6 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     translator = unmasked.load(name)
     model = translator.model
     engine = Engine(page, folder_of(name))
-
-    def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
-        return {"model": name, "what": what, "cases": cases, **found, "limit": limit}
 
     for kind, sentences in texts(name).items():
         theirs = [translator.source.encode(sentence) for sentence in sentences]
@@ -100,31 +100,28 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
 
     differ = different(engine.search("greedy", sources), outputs)
     yield row("greedy translations", count, differ=differ)
-    own = translator.about["length_penalty"]
-    beams = {}
-    for width, alpha in ((4, 0.6), (5, own))[name == "en-de" :]:
-        found = beam(model, pad(sources), width, length_penalty=alpha).tokens[:, 0].tolist()
-        beams[width] = [without_padding(tokens) for tokens in found]
-        differ = different(engine.search("beam", sources, width=width, alpha=alpha), beams[width])
-        what = f"translations with a beam of {width}, length penalty {alpha}"
-        yield row(what, count, differ=differ)
+    alpha = translator.about["length_penalty"]
+    searched = beam(model, pad(sources), 5, length_penalty=alpha).tokens[:, 0].tolist()
+    best = [without_padding(tokens) for tokens in searched]
+    differ = different(engine.search("beam", sources, width=5, alpha=alpha), best)
+    yield row(f"translations with a beam of 5, length penalty {alpha}", count, differ=differ)
 
     for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
-        yield from of_ablation(engine, model, name, some, parts)
+        yield from of_ablation(engine, model, some, parts)
     heads = [("encoder", 0, 1), ("decoder", 2, 3), ("cross", 1, 3), ("cross", 3, 0)]
-    yield from of_ablation(engine, model, name, some, (), heads)
-    gap, _ = largest_gap(engine, model, pairs, hide=2)
+    yield from of_ablation(engine, model, some, (), heads)
+    gap, _ = largest_gap(engine, model, pairs, {"hidden": [2]})
     yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
     small = Engine(page, folder_of(name), int8=True)
     differ = different(small.search("greedy", sources), outputs)
     yield row("int8: greedy translations", count, 2, differ=differ)
-    differ = different(small.search("beam", sources, width=5, alpha=own), beams[5])
+    differ = different(small.search("beam", sources, width=5, alpha=alpha), best)
     yield row("int8: beam of 5", count, 2, differ=differ)
 
 
 def of_ablation(
-    engine: Engine, model: Any, name: str, pairs: Any, parts: tuple[str, ...], heads: Any = ()
+    engine: Engine, model: Any, pairs: Any, parts: tuple[str, ...], heads: Any = ()
 ) -> Iterator[dict[str, Any]]:
     """The same parts switched off on both sides: logits, relative to the largest, and outputs.
 
@@ -136,13 +133,13 @@ def of_ablation(
     off = {camel(part): True for part in parts} | {"heads": [" ".join(map(str, h)) for h in heads]}
     what = f"without {' and '.join(PARTS_SAID[part] for part in parts) or 'four heads'}"
     gap, own = largest_gap(engine, model, pairs, off, relative=True)
-    row = {"model": name, "what": f"{what}: logits, relative to the largest", "cases": len(pairs)}
-    yield {**row, "largest": gap, "limit": max(LIMIT / 10, float(f"{5 * own:.0e}"))}
+    limit = max(LIMIT / 10, float(f"{5 * own:.0e}"))
+    yield row(f"{what}: logits, relative to the largest", len(pairs), limit, largest=gap)
     sources = [source for source, _ in pairs]
     single, exact = (generated(m, sources, 12) for m in (model, copy.deepcopy(model).double()))
     differ = different(engine.search("greedy", sources, off, limit=12), exact)
-    row = {"model": name, "what": f"{what}: greedy", "cases": len(pairs), "differ": differ}
-    yield {**row, "limit": different(single, exact), "own": True}
+    limit = different(single, exact)
+    yield row(f"{what}: greedy", len(pairs), limit, differ=differ, own=True)
 
 
 def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
@@ -163,8 +160,7 @@ def of_configurations(page: Page) -> Iterator[dict[str, Any]]:
             translator.save(folder)
             engine = Engine(page, Path(folder))
         worst = max(worst, largest_gap(engine, translator.model, pairs)[0])
-    yield {"model": "random weights", "what": "every option and preset: logits",
-           "cases": len(made), "largest": worst, "limit": LIMIT}  # fmt: skip
+    yield row("every option and preset: logits", len(made), LIMIT, largest=worst)
 
 
 def random_translator(config: Any, size: int) -> Translator:
@@ -182,16 +178,15 @@ def generated(model: Any, sources: Sequence[list[int]], most: int | None = None)
 
 
 def largest_gap(
-    engine: Engine, model: Any, pairs: Any, off: dict[str, Any] | None = None,
-    hide: int | None = None, *, relative: bool = False,
-) -> tuple[float, float]:  # fmt: skip
+    engine: Engine, model: Any, pairs: Any, off: Any = None, *, relative: bool = False
+) -> tuple[float, float]:
     """The largest difference to float64's logits: the engine's, and PyTorch's own in float32."""
-    off = {"hidden": [hide]} if hide is not None else off
     exact = copy.deepcopy(model).double()
     ours = own = 0.0
     for (source, target), got in zip(pairs, engine.logits(pairs, off), strict=True):
         tokens = torch.tensor([source])
-        mask = padding_mask(tokens) & (torch.arange(len(source)) != (-1 if hide is None else hide))
+        mask = padding_mask(tokens)
+        mask[..., (off or {}).get("hidden", [])] = False
         with torch.inference_mode():
             single, double = (
                 each(tokens, torch.tensor([target]), source_mask=mask)[0] for each in (model, exact)
@@ -265,20 +260,10 @@ def weights_of(split: Any, outputs: dict[str, Tensor], module: str, causal: bool
     """From queries and keys, query by query, and of each head only the keys so far if `causal`."""
     q, k = (split.split(outputs[f"{module}.{part}"][None])[0] for part in ("query", "key"))
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
-    rows = []
-    for query in range(q.shape[1]):
-        keys = query + 1 if causal else k.shape[1]
-        rows.append(scores[:, query, :keys].softmax(-1).flatten())
-    return torch.cat(rows)
+    seen = torch.ones_like(scores, dtype=torch.bool).tril(0 if causal else k.shape[1])
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    return weights.transpose(0, 1)[seen.transpose(0, 1)]
 
 
 def different(ours: Sequence[Any], theirs: Sequence[Any]) -> int:
     return sum(a != b for a, b in zip(ours, theirs, strict=True))
-
-
-def median_milliseconds(page: Page, name: str) -> float:
-    """Of a greedy translation with the int8 weights of the page, over all captions."""
-    engine = Engine(page, folder_of(name), int8=True)
-    sources = [unmasked.load(name).read(text) for text in texts(name)["captions"]]
-    engine.ask("milliseconds", sources[:20])
-    return statistics.median(engine.ask("milliseconds", sources))

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from playwright.sync_api import Page
-from torch import Tensor, nn
+from torch import Tensor
 
 from unmasked.tokens import EOS, PADDING
 from unmasked_book.live.bundle import bundle
@@ -28,13 +28,7 @@ window.asked = (() => {
     }
     return btoa(text);
   };
-  // Each sentence is encoded once, however often it is asked about.
-  const known = new Map();
-  const memoryOf = (source, off) => {
-    const asked = JSON.stringify([source, off]);
-    if (!known.has(asked)) known.set(asked, finish(model.encode(source, switches(off))));
-    return known.get(asked);
-  };
+  const memoryOf = (source, off) => finish(model.encode(source, switches(off)));
   // A sentence token by token: what each step answers and computes, and the memory that it reads.
   const read = (source, target, given) => {
     const memory = memoryOf(source, given), off = switches(given);
@@ -71,13 +65,11 @@ window.asked = (() => {
     search: (sources, kind, options, off) =>
       sources.map((source) => search(memoryOf(source, off), kind, options, switches(off))),
     // The first tokens that sampling draws with seeds from 0.
-    draws: (source, count, options) => Array.from({ length: count }, (_, seed) =>
-      search(memoryOf(source, {}), "sample", { ...options, seed, limit: 1 }, {})[0]),
-    milliseconds: (sources) => sources.map((source) => {
-      const began = performance.now();
-      search(finish(model.encode(source)), "greedy", {}, {});
-      return performance.now() - began;
-    }),
+    draws: (source, count, options) => {
+      const memory = memoryOf(source, {});
+      return Array.from({ length: count }, (_, seed) =>
+        search(memory, "sample", { ...options, seed, limit: 1 }, {})[0]);
+    },
   };
 })();
 """
@@ -118,21 +110,6 @@ class Engine:
         self, kind: str, sources: Sequence[list[int]], off: Any = None, **options: Any
     ) -> list[list[int]]:
         return self.ask("search", sources, kind, options, off or {})
-
-
-class InBrowser(nn.Module):
-    """The engine as a module, for `unmasked.check`: batches [B, S] and [B, T] → [B, T, V]."""
-
-    def __init__(self, engine: Engine, off: Mapping[str, Any] | None = None) -> None:
-        super().__init__()
-        self.engine, self.off = engine, off or {}
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        rows = []
-        for one, other in zip(source.tolist(), target.tolist(), strict=True):
-            hidden = [place for place, token in enumerate(one) if token == PADDING]
-            rows += self.engine.logits([(one, other)], {**self.off, "hidden": hidden})
-        return torch.stack(rows)
 
 
 def numbers_of(kept: str) -> Tensor:

@@ -25,6 +25,6 @@ def refused(step: str, *changes: str, said: str = "") -> None:
     """plain.py's piece is right; with each of these changes of its text, `old → new`, it is not."""
     assert examine(step, getattr(plain, step)).right
     for each in changes:
-        verdict = examine(step, piece(step, (change(each, {}),)))
+        verdict = examine(step, piece(step, (change(each),)))
         assert not verdict.right
         assert re.search(said, verdict.message), verdict.message

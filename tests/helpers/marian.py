@@ -19,10 +19,8 @@ for side in ("encoder", "decoder"):
 def checkpoint(folder: Path) -> Path:
     """As transformers writes it."""
     pairs, numbers = sentence_pairs(400), {"</s>": 0, "<unk>": 1}
-    for side, texts in (
-        ("source", [p.german for p in pairs]),
-        ("target", [p.english for p in pairs]),
-    ):
+    german, english, *_ = zip(*pairs, strict=True)
+    for side, texts in (("source", german), ("target", english)):
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(texts), model_writer=model, vocab_size=120, minloglevel=2
@@ -54,8 +52,8 @@ def tokenizer(folder: Path) -> MarianTokenizer:
 def train(model: MarianMTModel, cutter: MarianTokenizer, pairs: list[Pair]) -> None:
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for _ in range(80):
-        some = [pairs[number] for number in torch.randint(len(pairs), (32,)).tolist()]
-        german, english = ([getattr(pair, side) for pair in some] for side in ("german", "english"))
+        some = [pairs[number][:2] for number in torch.randint(len(pairs), (32,)).tolist()]
+        german, english = map(list, zip(*some, strict=True))
         batch = cutter(german, text_target=english, return_tensors="pt", padding=True)
         labels = batch.pop("labels")
         batch["labels"] = labels.masked_fill(labels == cutter.pad_token_id, -100)

@@ -1,21 +1,15 @@
 """The book as files: its pages, its notebooks, where it is built, where its repository is."""
 
-import tomllib
 from functools import cache
-from pathlib import Path
 
 import nbformat
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from repository import ROOT
+from repository import notebooks as files
+
 BOOK = ROOT / "book"
 HTML = ROOT / "_build/html"
-
-
-def repository() -> str:
-    """The address that pyproject.toml states."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return project["urls"]["Repository"]
 
 
 def pages() -> list[str]:
@@ -30,8 +24,7 @@ def pages() -> list[str]:
 
 def notebooks() -> list[str]:
     """The names of the chapters, such as "01_masks" or "deeper/lookalikes"."""
-    paths = [*BOOK.glob("*.ipynb"), *BOOK.glob("[!.]*/*.ipynb")]
-    return sorted(str(path.relative_to(BOOK).with_suffix("")) for path in paths)
+    return [str(path.relative_to(BOOK).with_suffix("")) for path in files()]
 
 
 @cache

@@ -8,17 +8,16 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from functools import cache
-from multiprocessing import forkserver, get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing import forkserver
 from pathlib import Path
 from unittest import mock
+
+from torch.multiprocessing import ProcessContext, start_processes
 
 from helpers.crashes import NAMES, made
 from helpers.small_training import quiet, small, stopping_at
 from unmasked import Transformer, cli
 from unmasked.storage.files import tensors_of, write_tensors
-from unmasked.storage.lock import held
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
@@ -32,44 +31,30 @@ RECIPES = {
 
 
 @cache
-def context() -> ForkServerContext:
-    """Without threads, which nothing that forks may have."""
+def prepare() -> None:
+    """What they are forked from: without threads, which nothing that forks may have."""
     alone = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    forking = get_context("forkserver")
-    forking.set_forkserver_preload([__name__, "torch._dynamo"])  # which an optimiser imports
+    forkserver.set_forkserver_preload([__name__, "torch._dynamo"])  # which an optimiser imports
     with mock.patch.dict(os.environ, alone, PYTHONPATH=os.pathsep.join(sys.path)):
         forkserver.ensure_running()
-    return forking
 
 
-def started(work: Callable, *arguments: object, **environment: str) -> ForkServerProcess:
-    process = context().Process(target=within, args=(environment, work, *arguments))
-    process.start()
-    return process
-
-
-def within(environment: dict[str, str], work: Callable, *arguments: object) -> None:
-    os.environ.update(environment)
-    work(*arguments)
-
-
-def finished(*others: ForkServerProcess) -> None:
-    try:
-        for other in others:
-            other.join(300)
-            assert other.exitcode == 0
-    finally:
-        for other in others:
-            other.kill()
-
-
-def ranks(count: int) -> list[dict[str, str]]:
-    """The environment of each process, as torchrun makes it."""
+def together(
+    count: int, work: Callable, *arguments: object, join: bool = True
+) -> ProcessContext | None:
+    """The same work in so many processes, as torchrun would start them; all end if one fails."""
+    prepare()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    return [{**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)]
+    given = (shared, work, *arguments)
+    return start_processes(within, given, count, join, start_method="forkserver")
+
+
+def within(rank: int, shared: dict[str, str], work: Callable, *arguments: object) -> None:
+    os.environ.update(shared, RANK=str(rank), LOCAL_RANK=str(rank))
+    work(*arguments)
 
 
 # --- What they do -----------------------------------------------------------------------------
@@ -85,7 +70,7 @@ def trainings(folder: Path) -> None:
     """Writes what each of `RECIPES` gives."""
     with processes("cpu") as group:
         for name in RECIPES:
-            model, history = trained(name, folder / name)
+            model, history = trained(name, folder / str(group.rank) / name)
             if group.first:
                 write_tensors(folder / f"{name}.safetensors", tensors_of(model))
                 (folder / f"{name}.json").write_text(json.dumps(history.rows))
@@ -108,17 +93,10 @@ def resume(folder: Path) -> None:
 
 
 def command(words: list[str], said: Path) -> None:
-    """One of the package's, with what it prints in a file."""
+    """One of the package's, with what it prints in a file of a folder."""
     sys.argv = ["__main__.py", *words]
-    with said.open("w") as file, redirect_stdout(file):
+    with (said / os.environ["RANK"]).open("w") as file, redirect_stdout(file):
         cli.main()
-
-
-def hold(folder: Path, told: Connection) -> None:
-    """As a training does, until it is killed."""
-    with held(folder):
-        told.send("held")
-        time.sleep(100)
 
 
 def save_in_turn(folder: Path) -> None:

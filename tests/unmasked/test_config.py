@@ -33,16 +33,6 @@ def test_the_papers_models_have_the_papers_size(name, sizes, millions, parameter
     assert changed == dataclasses.replace(config, n_heads=2, dropout=0.25)
 
 
-def test_what_follows_from_other_options():
-    config = small_config(n_layers=3, dropout=0.2)
-    assert (config.decoder_layers, config.dropout_inside, config.has_final_norm) == (3, 0.2, False)
-    config = small_config(n_layers=3, n_decoder_layers=1, dropout=0.2, inner_dropout=0.0)
-    assert (config.decoder_layers, config.dropout_inside) == (1, 0.0)
-    assert small_config(norm="pre").has_final_norm
-    assert not small_config(norm="pre", final_norm=False).has_final_norm
-    assert small_config(final_norm=True).has_final_norm
-
-
 def test_the_configuration_reaches_every_part():
     model = Transformer(
         small_config(
@@ -60,3 +50,4 @@ def test_the_configuration_reaches_every_part():
     assert layer.cross_residual.dropout.p == model.source_embedding.dropout.p == 0.2
     assert layer.feed_forward.dropout.p == layer.cross_attention.dropout == 0.3
     assert len(model.source_embedding.positions.table) == 9
+    assert small_config(dropout=0.2).dropout_inside == 0.2  # unless it is given

@@ -1,11 +1,12 @@
 """A refusal says which argument is wrong and what came, and comes before anything changes."""
 
 import re
+from functools import partial
 
 import pytest
 import torch
 
-from helpers import VOCABULARY, ragged, small_config, small_model
+from helpers import VOCABULARY, put, ragged, small_config, small_model
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig, masks
 from unmasked.attention import KeyValueCache, additive_attention, attention, masked_softmax
 from unmasked.decoder import Decoder
@@ -22,6 +23,7 @@ STACK = Decoder(LayerConfig(d_model=8, n_heads=2), 1)
 X = torch.zeros(2, 3, 8)
 Q = torch.zeros(2, 2, 3, 4)
 EVEN = torch.tensor([1, 0])
+FOUR = ragged([3] * 4)  # as many sentences as there are heads: for which of them is a mask?
 SIZES = {"source_vocab": 9, "target_vocab": 9}
 
 
@@ -33,8 +35,8 @@ def config(**changes):
     return lambda: small_config(**changes)
 
 
-def decode(target=TARGET, memory=MEMORY, source_mask=MASK, **options):
-    return MODEL.decode(target, memory, source_mask=source_mask, **options)
+def decode(target=TARGET, memory=MEMORY, source_mask=MASK, model=MODEL, **options):
+    return model.decode(target, memory, source_mask=source_mask, **options)
 
 
 def packed(source=SOURCE, target=TARGET):
@@ -64,6 +66,10 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: STACK(X, X, memory_mask=true(2, 1, 1, 4)), "memory_mask", "[2, 1, 1, 4]"),
     # --- the model's masks and states
     (lambda: decode(target_mask=true(2, 2)), "target_mask", "[2, 2]"),
+    (lambda: MODEL.encode(SOURCE, source_mask=MASK[..., :-1]), "source_mask", "[2, 1, 1, 3]"),
+    (lambda: MODEL(FOUR, FOUR, target_mask=true(4, 3, 3)), "target_mask", "[4, 3, 3]"),
+    (lambda: MODEL.encode(FOUR, source_mask=true(4, 3, 3)), "source_mask", "[4, 3, 3]"),
+    (lambda: HEADS(X, mask=true(2, 3, 3)), "mask", "rank 4 or 2, got [2, 3, 3]"),
     (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),
     # --- attention
     (lambda: attention(Q, Q, Q[:, :, :2]), "value", "2"),
@@ -117,42 +123,55 @@ def test_what_could_be_swapped_is_not_positional():
             call()
 
 
+def louder(self, *given, **options):
+    return 5 * Transformer.forward(self, *given, **options)
+
+
+OWN_FORWARD = {
+    "subclass": put("", __class__=type("Own", (Transformer,), {"forward": louder})),
+    "instance": lambda model: put("", forward=partial(louder, model))(model),
+    "hook": lambda model: model.register_forward_hook(lambda _, __, x: 5 * x),
+}
+
+
+@pytest.mark.parametrize("change", OWN_FORWARD.values(), ids=OWN_FORWARD)
+def test_loss_and_search_refuse_a_model_whose_own_forward_they_would_not_call(change):
+    model = small_model()
+    change(model)
+    for call in (
+        lambda: translation_loss(model, SOURCE, TARGET),
+        lambda: translation_loss(model, SOURCE, TARGET, packed=True),
+        lambda: greedy(model, SOURCE, 3),
+        lambda: beam(model, SOURCE, 2, 3),
+        lambda: sample(model, SOURCE, 3),
+    ):
+        with pytest.raises(ValueError, match=r"(?=.*encode)(?=.*decode)(?=.*generator)"):
+            call()
+
+
 # --- Nothing has changed when a call is refused ---------------------------------------------------
 
 
-def lengths(state):
-    return state.length, *(layer.past.length for layer in state.layers)
-
-
 def test_a_refused_call_leaves_the_state_as_it_was():
-    state = MODEL.start()
-    decode(state=state)
+    state, learned = LEARNED.start(), {"model": LEARNED, "memory": LEARNED.encode(SOURCE)}
+    decode(**learned, state=state)
+    real = state.real
     for argument, options in (
         ("source_mask", {"source_mask": true(9)}),
         ("source_mask", {"source_mask": None}),
         ("target_mask", {"target_mask": true(9)}),
         ("target", {"target": TARGET + 30}),
+        ("positions", {"target": TARGET[:, :2]}),
         ("memory", {"memory": MEMORY[..., :3]}),
         ("state", {"target": TARGET[:1], "memory": MEMORY[:1], "source_mask": MASK[:1]}),
         ("state", {"memory": MODEL.encode(LONG), "source_mask": padding_mask(LONG)}),
     ):
         with pytest.raises(ValueError, match=f"^{argument}: "):
-            decode(state=state, **options)
-        assert lengths(state) == (3, 3, 3)
-    decode(TARGET[:, :1], state=state)
-    assert lengths(state) == (4, 4, 4)
-
-
-def test_learned_positions_refuse_before_the_state_is_extended():
-    memory, state = LEARNED.encode(SOURCE), LEARNED.start()
-    LEARNED.decode(TARGET, memory, source_mask=MASK, state=state)
-    real = state.real
-    with pytest.raises(ValueError, match=r"^positions: .* max_len=4"):
-        LEARNED.decode(TARGET[:, :2], memory, source_mask=MASK, state=state)
-    assert lengths(state) == (3, 3, 3)
-    assert state.real is real
-    whole = LEARNED.decode(TARGET[:, [0, 1, 2, 0]], memory, source_mask=MASK)
-    last = LEARNED.decode(TARGET[:, :1], memory, source_mask=MASK, state=state)
+            decode(**{**learned, **options}, state=state)
+        assert (state.length, *(layer.past.length for layer in state.layers)) == (3, 3, 3)
+        assert state.real is real
+    last = decode(TARGET[:, :1], **learned, state=state)
+    whole = decode(TARGET[:, [0, 1, 2, 0]], **learned)
     torch.testing.assert_close(last, whole[:, 3:], atol=1e-12, rtol=0)
 
 

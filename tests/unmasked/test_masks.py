@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,8 +36,5 @@ def test_bridges_lead_there_and_back():
         assert additive.dtype == dtype
         assert torch.equal(masks.from_additive(additive), mask)
     assert masks.to_additive(torch.tensor([True, False])).tolist() == [0.0, -torch.inf]
-
-
-@pytest.mark.parametrize("hidden", [-torch.inf, -1e9, -1e6, torch.finfo(torch.float16).min])
-def test_additive_masks_of_others_are_understood(hidden):
-    assert masks.from_additive(torch.tensor([0.0, hidden])).tolist() == [True, False]
+    for hidden in (-torch.inf, -1e9, -1e6, torch.finfo(torch.float16).min):  # as others write it
+        assert masks.from_additive(torch.tensor([0.0, hidden])).tolist() == [True, False]

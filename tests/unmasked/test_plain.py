@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import unmasked
-from helpers import difference
-from unmasked import Transformer, TransformerConfig, plain
+from helpers import SMALL, VOCABULARY, as_target, difference, ragged, small_model
+from unmasked import plain
 from unmasked.loss import translation_loss
 from unmasked.search import greedy
 from unmasked_book.captions import CAPTIONS
@@ -24,13 +24,10 @@ def test_the_shipped_weights_give_the_same_logits_and_translations(name):
 
 
 def test_loss_and_gradients_equal_those_of_the_package():
-    options = {"d_model": 16, "n_heads": 2, "n_layers": 2, "d_ff": 32, "dropout": 0.0}
-    config = TransformerConfig(source_vocab=9, target_vocab=9, norm="pre", **options)
-    package, model = Transformer(config).double(), plain.Transformer(9, 9, **options).double()
-    state = package.state_dict()
-    model.load_state_dict({plain.renamed(key): value for key, value in state.items()})
-    source = torch.tensor([[3, 4, 5, 2], [6, 2, 0, 0]])
-    target = torch.tensor([[1, 3, 4, 2], [1, 7, 2, 0]])
+    package = small_model(norm="pre", dropout=0.0)
+    model = plain.Transformer(VOCABULARY, VOCABULARY, **SMALL, dropout=0.0).double()
+    model.load_state_dict({plain.renamed(key): x for key, x in package.state_dict().items()})
+    source, target = ragged([4, 2]), as_target(ragged([2, 1]))
     losses = plain.loss(model, source, target), translation_loss(package, source, target)
     assert difference(*losses) < 1e-9
     for each in losses:

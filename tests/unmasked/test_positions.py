@@ -26,15 +26,6 @@ def test_the_shift_matrix_moves_every_position_and_keeps_lengths(half, start, sh
     assert shift_matrix(2 * half, shift, torch.float32).dtype == torch.float32
 
 
-def test_why_the_table_is_computed_in_float64():
-    index, position = torch.arange(0, 512, 2), 10_000
-    exact = position * 10_000.0 ** (-index.double() / 512)
-    single = torch.tensor(float(position)) * 10_000.0 ** (-index.float() / 512)
-    error = (single.double() - exact).abs().max()
-    assert 0.0004 < error < 0.0006
-    assert torch.equal(sinusoids(position, 1, 512)[0, 0::2], exact.sin())
-
-
 def test_any_length_beyond_max_len_and_a_start_is_a_slice_of_the_whole():
     short, long = SinusoidalPositions(7, max_len=4), SinusoidalPositions(7, max_len=100)
     x = torch.zeros(2, 100, 7)
@@ -59,8 +50,6 @@ def test_learned_positions_are_added_and_trained():
     positions = LearnedPositions(4, max_len=5)
     x = torch.randn(2, 3, 4)
     assert torch.equal(positions(x, start=2), x + positions.table[2:5])
-    with pytest.raises(ValueError, match=r"^positions: expected .* max_len=5, got position 5; "):
-        positions(x, start=3)
     positions(x).sum().backward()
     assert positions.table.grad[:3].eq(2).all()
     assert positions.table.grad[3:].eq(0).all()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.refusals import refusals
 from unmasked.tokens import BOS, EOS, PADDING, SPECIAL_PIECES, UNKNOWN, Subwords, Words
 
 WORDS = Words.of(["der hund schläft", "schläft der alte hund ?"])
@@ -45,17 +46,12 @@ def test_a_word_that_nobody_knows_is_refused():
             WORDS.encode(f"der {word} hund")
 
 
-@pytest.mark.parametrize(
-    ("words", "got"),
-    [
-        (["<pad>", "<eos>", "<bos>", "a"], "<pad> <eos> <bos>"),
-        (["<pad>", "<bos>", "<eos>", "a", "a"], "<pad> <bos> <eos>"),
-        ([], "none"),
-    ],
+NO_WORDS = "words: expected <pad> <bos> <eos>, .*, got"
+test_words_that_are_no_vocabulary_are_refused = refusals(
+    (lambda: Words(["<pad>", "<eos>", "<bos>", "a"]), f"{NO_WORDS} <pad> <eos> <bos>;"),
+    (lambda: Words(["<pad>", "<bos>", "<eos>", "a", "a"]), f"{NO_WORDS} <pad> <bos> <eos>;"),
+    (lambda: Words([]), f"{NO_WORDS} none;"),
 )
-def test_words_that_are_no_vocabulary_are_refused(words, got):
-    with pytest.raises(ValueError, match=f"^words: expected <pad> <bos> <eos>, .*, got {got};"):
-        Words(words)
 
 
 # --- Subwords ---------------------------------------------------------------------------------

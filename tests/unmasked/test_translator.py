@@ -1,6 +1,7 @@
 """Sentences in, sentences out, in the order given; and what is kept in a folder, whole or not."""
 
 import random
+from unittest.mock import Mock
 
 import pytest
 
@@ -31,12 +32,13 @@ def test_sentences_become_tokens_with_their_marks():
     assert corpus.pairs == [([3, 5, EOS], [BOS, 8, EOS]), ([4, EOS], [BOS, 3, 4, EOS])]
 
 
-@pytest.mark.parametrize(("beam_size", "batch_size"), [(1, 4), (3, 1), (3, 4), (3, 128)])
-def test_each_translation_is_the_one_found_alone_and_in_its_place(beam_size, batch_size):
+@pytest.mark.parametrize(("beam_size", "batch"), [(1, 4), (3, 1), (3, 4), (3, 128)])
+def test_each_translation_is_the_one_found_alone_and_in_its_place(monkeypatch, beam_size, batch):
+    monkeypatch.setattr(translator, "BATCH", batch)
     made = trained()
     dice = random.Random(2)
     sentences = [" ".join(dice.choices("abcdef", k=dice.randint(1, 7))) for _ in range(23)]
-    found = made.translate(sentences, beam_size=beam_size, batch_size=batch_size)
+    found = made.translate(sentences, beam_size=beam_size)
     for sentence, written in zip(sentences, found, strict=True):
         source = made.tokens([sentence])
         best = beam(made.model, source, beam_size).tokens[:, 0]
@@ -59,37 +61,32 @@ def test_samples_are_those_of_the_search_each_in_its_place():
 
 def test_sentences_of_a_length_go_together_and_the_longest_first(monkeypatch):
     """What is too long, or takes too much memory, fails at once and not after an hour."""
-    shapes, texts = [], ["a", "b c d", "", "a b", "c c c", "b"]
-
-    def noted(model, source, *given):
-        shapes.append(source.shape)
-        return greedy(model, source, *given)
-
-    monkeypatch.setattr(translator, "greedy", noted)
-    untrained().translate(texts, batch_size=2, max_new_tokens=1)
+    texts, search = ["a", "b c d", "", "a b", "c c c", "b"], Mock(wraps=greedy)
+    monkeypatch.setattr(translator, "greedy", search)
+    with monkeypatch.context() as patch:
+        patch.setattr(translator, "BATCH", 2)
+        untrained().translate(texts, max_new_tokens=1)
     monkeypatch.setattr(translator, "BUDGET", 8)  # tokens, however many sentences may go together
     untrained().translate(texts, max_new_tokens=1)
+    shapes = [call.args[1].shape for call in search.call_args_list]
     assert shapes == [(2, 4), (2, 3), (1, 2)] * 2
 
 
 def test_an_empty_sentence_stays_empty_a_text_gives_one_and_options_reach_the_search(monkeypatch):
-    made, given = trained(), {}
+    made, search = trained(), Mock(wraps=beam)
     assert made.translate("a b") == made.translate(["a b"])[0]
     assert made.translate([]) == []
     one, blank, two = made.translate(text for text in ("a b", " \t", "c"))
     assert [one, blank, two] == [*made.translate(["a b"]), "", *made.translate(["c"])]
     assert len(made.translate("a b c d", max_new_tokens=2).split()) == 2
 
-    def noted(*arguments, **options):
-        given.update(options)
-        return beam(*arguments, **options)
-
-    monkeypatch.setattr(translator, "beam", noted)
+    monkeypatch.setattr(translator, "beam", search)
     made.translate(["a"], beam_size=2, length_penalty=0.25)
-    assert given == {"length_penalty": 0.25, "normalize": "gnmt"}
+    assert search.call_args.kwargs == {"length_penalty": 0.25, "normalize": "gnmt"}
     made.about |= {"beam_size": 3, "length_penalty": 1.5, "normalize": "length"}
     made.translate(["a"])
-    assert given == {"length_penalty": 1.5, "normalize": "length"}
+    assert search.call_args.args[2] == 3
+    assert search.call_args.kwargs == {"length_penalty": 1.5, "normalize": "length"}
 
 
 # --- Refusals ---------------------------------------------------------------------------------

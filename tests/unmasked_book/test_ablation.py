@@ -1,10 +1,9 @@
-"""Parts switched off: what is gone, what stays, and what the page says it costs."""
+"""Parts switched off: what is gone, and what stays."""
 
 import pytest
 import torch
 
 from helpers import difference, small_model
-from unmasked_book import ablation, recorded
 from unmasked_book.ablation import PARTS, without
 
 SOURCE, TARGET = torch.tensor([[5, 9, 3, 7, 2]]), torch.tensor([[1, 4, 8, 6]])
@@ -50,17 +49,3 @@ def test_all_heads_silenced_is_the_attention_without_its_matrix(model):
     assert difference(said(quiet), said(quiet, SOURCE + 1)) < 1e-12
     one = without(model, heads=[("cross", 1, 2)])
     assert difference(said(one), said(model)) > 1e-5
-
-
-def test_what_each_part_is_worth_is_what_the_page_says(monkeypatch):
-    stored = recorded("ablations")["models"]["de-en"]
-    assert list(stored) == ["", *PARTS]
-    some = ("encoder_positions", "cross")
-    monkeypatch.setattr(ablation, "PARTS", {part: PARTS[part] for part in some})
-    found = ablation.losses("de-en")
-    assert list(found) == ["", *some]
-    for part, row in found.items():
-        assert abs(row["bleu"] - stored[part]["bleu"]) <= 0.3, part
-    for part in some:
-        assert found[part]["same when shuffled"] == stored[part]["same when shuffled"] == 80
-    assert found["encoder_positions"]["example"] == "a woman chases a cat."

@@ -1,25 +1,16 @@
-"""What is counted is what PyTorch counts and keeps."""
+"""What is counted is what PyTorch counts."""
 
 import pytest
-from torch.nn import functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
-from helpers import ragged, small_config
+from helpers import operations, ragged, small_config
 from unmasked import Transformer, TransformerConfig, attention
-from unmasked.loss import teacher_forcing, translation_loss
+from unmasked.loss import translation_loss
 from unmasked_book import costs
 
 CONFIGS = {
     "convolutions": small_config("pytorch_walkthrough"),
     "uneven": small_config(n_layers=3, n_decoder_layers=1, target_vocab=31, output_bias=True),
 }
-
-
-def operations(run):
-    """PyTorch's own count; attention must write its weights, or the count leaves it out."""
-    with FlopCounterMode(display=False) as counter:
-        run()
-    return counter.get_total_flops()
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -57,18 +48,3 @@ def test_the_longer_the_rows_the_more_is_attention():
     assert costs.training_operations(config, n, n) == pytest.approx(rule, rel=0.002)
     whole = 100_000 * costs.training_operations(config, 25, 25, rows=1000)  # 25,000 tokens each
     assert whole < 3.3e18 / 3  # the paper's estimate, from time and hardware
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_what_a_step_keeps_is_counted_to_a_few_per_cent(norm):
-    sizes = {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 2, "dropout": 0.0}
-    config = TransformerConfig(source_vocab=500, target_vocab=700, norm=norm, **sizes)
-    model, source, target = Transformer(config), ragged([24] * 16), ragged([21] * 16)
-
-    def loss():
-        inputs, labels = teacher_forcing(target)
-        return F.cross_entropy(model(source, inputs).flatten(0, 1), labels.flatten())
-
-    counted = costs.kept_numbers(config, 24, 20, 16)
-    kept = costs.kept_bytes(loss, model.parameters())
-    assert kept == pytest.approx(4 * sum(counted.values()), rel=0.02)

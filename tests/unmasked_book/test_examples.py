@@ -1,24 +1,9 @@
 """The words to spell, and training on them."""
 
-import torch
-
 from helpers.refusals import refusals
 from unmasked.loss import translation_loss
-from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.training.fit import fit
 from unmasked_book import examples
-
-
-def generator():
-    return torch.Generator().manual_seed(0)
-
-
-def test_the_target_is_the_word_backwards_between_its_marks():
-    source, target = examples.encode_words(["abc", "z"])
-    assert source.tolist() == [[3, 4, 5], [28, PADDING, PADDING]]
-    assert target.tolist() == [[BOS, 5, 4, 3, EOS], [BOS, 28, EOS, PADDING, PADDING]]
-    assert examples.decode_words(target) == ["cba", "z"]
-    assert examples.decode_words(torch.tensor([[3, 4, 5]])) == ["abc"]  # no EOS yet
 
 
 def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
@@ -35,8 +20,5 @@ def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
 
 
 test_what_cannot_work_is_refused = refusals(
-    (lambda: examples.sentence_tokens(["eine cola"], ["eine"]), "word: .* got 'cola'"),
-    (lambda: examples.encode_words(["Ab"]), "words: .* got 'Ab'"),
-    (lambda: examples.random_words(0, 1, 2, generator()), "count: expected"),
     (lambda: fit(examples.speller(), translation_loss, []), "batches: .* at least one"),
 )

@@ -9,7 +9,7 @@ from unmasked.evaluation import SentenceMaps, maps_of_pairs
 from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book import heads
-from unmasked_book.heads import ROLES, between_pieces, head_atlas, word_of_each
+from unmasked_book.heads import ROLES, head_atlas, word_of_each
 
 # --- Words in pieces --------------------------------------------------------------------------
 
@@ -19,10 +19,6 @@ def test_each_piece_belongs_to_its_word():
     assert word_of_each(pieces, ["ein", "eisverkäufer", ",", "x", "geht", "."]) == [
         0, 1, 1, 1, 2, 3, 3, 4, 5,
     ]  # fmt: skip
-
-
-def test_links_of_words_become_links_of_all_their_pieces():
-    assert between_pieces({(0, 1)}, [0, 0, 1], [0, 1]) == {(0, 1), (1, 1)}
 
 
 # --- What heads look at -----------------------------------------------------------------------
@@ -79,5 +75,4 @@ def test_every_head_of_every_layer_is_measured():
 
 test_what_does_not_fit_together_is_refused = refusals(
     (lambda: word_of_each(["▁a", "<unk>"], ["a", "b"]), "pieces"),
-    (lambda: head_atlas(translator(), PAIRS, [frozenset()] * 2), "alignments"),
 )

@@ -10,7 +10,7 @@ from unmasked.storage.files import digest
 from unmasked.storage.model import weights_file
 from unmasked.translator import MODELS, shipped_models
 from unmasked_book import recorded
-from unmasked_book.records import record, recorded_names
+from unmasked_book.records import recorded_names
 
 NAMES = ("de-en", "en-de")
 
@@ -23,16 +23,6 @@ def test_every_run_says_where_when_and_how():
         assert machine["command"].startswith("python ")
         assert " /" not in machine["command"]  # a command of the checkout, on any machine
         assert machine["processor"]
-
-
-def test_what_is_recorded_is_found_again_and_the_known_are_named(monkeypatch, tmp_path):
-    monkeypatch.setattr("unmasked_book.records.RECORDS", tmp_path)
-    result = {"machine": {"date": "2026-11-23"}, "√": [1.5, None]}
-    assert record("some", result) == tmp_path / "some.json"
-    assert recorded("some") == result
-    assert "√" in (tmp_path / "some.json").read_text("utf-8")
-    with pytest.raises(ValueError, match=r"^name: expected .*some.*, got 'gpu'"):
-        recorded("gpu")
 
 
 @pytest.mark.parametrize("name", NAMES)

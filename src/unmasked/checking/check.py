@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import check_type, check_whole, invalid, shown
+from ..errors import check_type, check_whole, invalid
 from ..search import steps_of
 from ..tokens import PADDING
 from ..transformer import Transformer
@@ -16,7 +16,7 @@ from . import properties, reach
 from .order import order
 from .probe import AnswerError, Forward, Probe
 from .properties import cached, gradient, padded
-from .registered import Hidden, hidden, registered, shared
+from .registered import hidden, registered, shared
 from .report import Finding, Report
 from .state import precisely, undisturbed
 
@@ -52,7 +52,7 @@ def check(
         quiet: prints nothing.
     """
     check_type("model", model, nn.Module)
-    pairs, config = pairs_in(tied), None
+    pairs, config = list(tied), None
     if isinstance(model, Transformer):
         config, pairs = model.config, pairs + pairs_of(model)
         step = step_by_step if step is None and forward is None else step
@@ -64,30 +64,24 @@ def check(
         before = hidden(model)
         with undisturbed(model) as restore:
             probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
-            tests = questions(before, pairs, step or plainly)
+            tests: dict[str, Callable[[Probe], Finding]] = {
+                "runs": properties.runs,
+                "repeats": properties.repeats,
+                "causality": reach.causality,
+                "own words": reach.own_words,
+                "source": reach.source,
+                "order": order,
+                "padding": padded,
+                "gradient": gradient,
+                "registered": partial(registered, before=before),
+                "tied": partial(shared, pairs=pairs),
+                "cached": partial(cached, step=step or plainly),
+            }
             silent = {} if step else {"cached": "no step was given"}
             report = Report(tuple(findings(probe, tests, silent, restore)))
     if not quiet:
         print(report)
     return report
-
-
-def questions(
-    before: Hidden, pairs: list[tuple[str, str]], step: Forward
-) -> dict[str, Callable[[Probe], Finding]]:
-    return {
-        "runs": properties.runs,
-        "repeats": properties.repeats,
-        "causality": reach.causality,
-        "own words": reach.own_words,
-        "source": reach.source,
-        "order": order,
-        "padding": padded,
-        "gradient": gradient,
-        "registered": partial(registered, before=before),
-        "tied": partial(shared, pairs=pairs),
-        "cached": partial(cached, step=step),
-    }
 
 
 def findings(
@@ -140,9 +134,6 @@ FEWEST = 4  # padding and three words: neighbours can differ, and change places
 def check_arguments(
     model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int
 ) -> None:
-    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
-        fix = "check the model that it was made from: from outside, nothing in it can be watched"
-        raise invalid("model", "modules written in Python", "a ScriptModule", fix)
     if any(is_lazy(parameter) or parameter.is_meta for parameter in model.parameters()):
         fix = "call a lazy model once; move one from the meta device with to_empty"
         raise invalid("model", "parameters that have numbers", "some without", fix)
@@ -161,13 +152,6 @@ def check_arguments(
                 fix = "model.named_parameters(remove_duplicate=False) lists them"
                 raise invalid("tied", "names of parameters", repr(name), fix)
     check_whole("seed", seed, 0)
-
-
-def pairs_in(tied: Iterable[tuple[str, str]]) -> list[Any]:
-    if not isinstance(tied, Iterable):
-        fix = 'write tied=[("embedding.weight", "output.weight")]'
-        raise invalid("tied", "pairs of parameter names", shown(tied), fix)
-    return list(tied)
 
 
 def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:

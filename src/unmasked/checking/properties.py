@@ -4,7 +4,7 @@ import contextlib
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from .probe import LENGTHS, ROWS, TARGET, AnswerError, Forward, Probe, apart, backward, can_be_said
@@ -59,18 +59,16 @@ def repeats(probe: Probe) -> Finding:
     return Finding("repeats", "passed", "the same outputs again, and the same with gradients")
 
 
-def asleep(model: nn.Module) -> list[str]:
-    """Weights that are all zero, as some models begin, and that may hide what is behind them."""
-    return [
+def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
+    """Something that should have an effect has none: a fault, unless weights of zero explain it.
+
+    Some models begin with such weights, which hide what is behind them.
+    """
+    zeros = [
         name
-        for name, weight in model.named_parameters()
+        for name, weight in probe.model.named_parameters()
         if (weight.dim() > 1 or weight.numel() == 1) and not weight.any()
     ]
-
-
-def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
-    """Something that should have an effect has none: a fault, unless weights of zero explain it."""
-    zeros = asleep(probe.model)
     if zeros:
         fix = f"{listed(zeros)}: all zeros, which may be why; check again after some training"
     return Finding(name, "note" if zeros else "fault", what, fix)
@@ -164,15 +162,10 @@ def gradient(probe: Probe) -> Finding:
 
     A key's bias is like that: it moves all scores of a row together, and softmax does not see it.
     """
-    try:
+    found = gradients(probe)
+    if not any(gradient is not None for gradient in found.values()):
+        probe.model.train()  # some models make no gradients in evaluation mode
         found = gradients(probe)
-        if not any(gradient is not None for gradient in found.values()):
-            probe.model.train()  # some models make no gradients in evaluation mode
-            found = gradients(probe)
-    except AnswerError as error:
-        if "use_reentrant" not in error.what:
-            raise
-        return Finding("gradient", "not offered", "checkpoints with use_reentrant=True forbid it")
     if not found:
         return Finding("gradient", "not offered", "no parameter asks for one")
     none = [name for name, g in found.items() if g is None]

@@ -27,7 +27,7 @@ def hidden(model: nn.Module) -> Hidden:
     for name, module in model.named_modules():
         for attribute, value in vars(module).items():
             for path, part in inside(value, f"{name}.{attribute}".lstrip(".")):
-                layer = isinstance(part, nn.Module) and has_tensors(part)
+                layer = isinstance(part, nn.Module) and part.state_dict()
                 tensor = isinstance(part, Tensor) and part.is_leaf and part.dim() and part.numel()
                 if (layer or tensor) and id(part) not in known:
                     found[id(part)] = path, part
@@ -46,10 +46,6 @@ def inside(value: Any, path: str = "") -> Iterator[Path]:
         met.add(id(value))
         parts = value.items() if isinstance(value, dict) else enumerate(value)
         waiting.extend((f"{path}[{key!r}]", part) for key, part in parts)
-
-
-def has_tensors(module: nn.Module) -> bool:
-    return any(True for _ in chain(module.parameters(), module.buffers()))
 
 
 def leaves(output: Tensor) -> list[Tensor]:

@@ -4,7 +4,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -69,40 +68,25 @@ def undisturbed(model: nn.Module) -> Iterator[Callable[[], None]]:
 
     A module keeps its mode, its layers and all else in `vars(module)`, a dict of dicts: they are
     copied, and filled again; so are the attributes of other objects that it holds, but for slots.
-    Parameters, buffers, other tensors and arrays get their numbers back; generators of random
-    numbers, its own and the global ones, their state.
+    Parameters, buffers and other tensors get their numbers back, and the global generators of
+    random numbers their state.
     """
-    containers, tensors, arrays = [], [], []
-    generators: list[Callable[[], object]] = []
+    containers, tensors = [], []
     for value in held(model):
         if isinstance(value, list | dict | set | deque):
             containers.append((value, value.copy()))
         elif isinstance(value, Tensor):
             tensors.append((value, value.detach().clone(), value.requires_grad))
-        elif isinstance(value, np.ndarray) and value.flags.writeable:
-            arrays.append((value, value.copy()))
-        elif isinstance(value, torch.Generator):
-            generators.append(partial(value.set_state, value.get_state()))
-        elif isinstance(value, random.Random):
-            generators.append(partial(value.setstate, value.getstate()))
-        elif isinstance(value, np.random.Generator):
-            bits = value.bit_generator
-            generators.append(partial(setattr, bits, "state", bits.state))
-    generators.append(partial(random.setstate, random.getstate()))
-    generators.append(partial(np.random.set_state, np.random.get_state()))  # noqa: NPY002
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
 
     def restore() -> None:
-        for put_back_state in generators:
-            put_back_state()
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
         for container, contents in containers:
             refill(container, contents)
         with torch.no_grad():
             for tensor, numbers, trained in tensors:
                 put_back(tensor, numbers, trained)
-        for array, values in arrays:
-            if array.shape != values.shape:
-                array.resize(values.shape, refcheck=False)
-            array[...] = values
 
     try:
         yield restore

@@ -22,7 +22,6 @@ COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info"
 
 def main() -> None:
     """Runs a command; what its user did wrong is said in one line, without a traceback."""
-    open_streams()
     use_utf8()
     try:
         try:
@@ -40,16 +39,13 @@ def run() -> None:
     options = parser.parse_args()
     if options.command is None:
         parser.error(f"expected a command: {', '.join([*COMMANDS, *added])}")
-    name, words = f"{program()} {options.command}", options.options
-    debug = "--debug" in words
+    chosen, words = options.command, options.options
+    name, debug = f"{program()} {chosen}", "--debug" in words
     try:
-        chosen = options.command
         module = added[chosen]() if chosen in added else COMMANDS[chosen]
         module.main(words)
-    except BrokenPipeError:
-        raise
     except (ValueError, OSError, FloatingPointError) as error:
-        if debug:
+        if debug or isinstance(error, BrokenPipeError):
             raise
         sys.exit(f"{name}: {error}")
     except RuntimeError as error:
@@ -58,7 +54,7 @@ def run() -> None:
         reason = str(error).splitlines()[0]
         sys.exit(f"{name}: not enough memory ({reason}); smaller sizes or batches need less")
     except KeyboardInterrupt:
-        on = "; --resume goes on from the last checkpoint" if options.command == "train" else ""
+        on = "; --resume goes on from the last checkpoint" if chosen == "train" else ""
         print(f"\n{name}: stopped{on}", file=sys.stderr)
         sys.exit(130)  # as a shell reports Ctrl-C
 
@@ -89,17 +85,6 @@ class Parser(argparse.ArgumentParser):
             ["commands:", *about, "", "example:", f"  {program()} train --help"]
         )
         return super().format_help()
-
-
-def open_streams() -> None:
-    """Where one was closed, nothing is read and nothing is shown; but no result is lost unsaid."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        sys.exit(f"{program()}: standard output is closed; send it to a file or /dev/null")
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115
 
 
 def use_utf8() -> None:

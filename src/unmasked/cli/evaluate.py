@@ -34,9 +34,6 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(parser)
     options = parser.parse_args(words)
-    if options.test and len(options.test) == 1 and options.test[0] not in TESTS:
-        known = f"{', '.join(TESTS)}; or two files"
-        parser.error(f"argument --test: invalid choice: '{options.test[0]}' ({known})")
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_whole(f"--{name}", getattr(options, name), 1)

@@ -1,6 +1,5 @@
 """Says what a trained model is: its sizes, its words, and what it was trained on."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,18 +16,13 @@ EXAMPLE = """python -m unmasked info de-en
 def main(words: Sequence[str]) -> None:
     parser = command("info", __doc__ or "", EXAMPLE)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
-    parser.add_argument("--json", action="store_true", help="for other programs to read")
     options = parser.parse_args(words)
     folder = folder_of(options.model)
     translator = Translator.load(folder)
-    config = asdict(translator.model.config)
     size = weights_file(folder).stat().st_size
-    if options.json:
-        print(json.dumps({"config": config, "about": translator.about, "bytes": size}, indent=1))
-        return
     print(f"{options.model}: {translator.model.count_parameters():,} parameters, {size:,} bytes")
     print(f"vocabulary: {len(translator.source)} source, {len(translator.target)} target")
-    show({"model": config, **translator.about})
+    show({"model": asdict(translator.model.config), **translator.about})
 
 
 def show(values: Mapping[str, Any], indent: str = "") -> None:

@@ -44,7 +44,6 @@ def main(words: Sequence[str]) -> None:
     if run(
         recipe, options.out, device, line, resume=options.resume, every=options.every,
         checkpoint_every=options.checkpoint_every, progress=not options.quiet,
-        tensorboard_folder=options.out / "tensorboard" if options.tensorboard else None,
     ):  # fmt: skip
         print(f'the model is in {options.out}: {program()} info "{options.out}"')
 
@@ -74,7 +73,6 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
                         help="note the loss, validate (50; of --train: 20 times)")  # fmt: skip
     parser.add_argument("--checkpoint-every", type=int, metavar="STEPS",
                         help="keep what --resume needs (500; of --train: as --every)")  # fmt: skip
-    parser.add_argument("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     options = parser.parse_args(words)
     if options.train is options.preset is options.config is None:
@@ -110,9 +108,6 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
     """A recipe's tables, and nothing else."""
-    if isinstance(path, Path) and path.exists() and not path.is_file():
-        got = "a folder" if path.is_dir() else "no regular file"
-        raise invalid(str(path), "a TOML file", got, "check the path")
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -1,7 +1,6 @@
 """Translates sentences: those given, or one a line from standard input."""
 
 import gzip
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -48,7 +47,7 @@ def main(words: Sequence[str]) -> None:
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
-    sentences = [typed(word) for word in options.sentences] or lines(options.input)
+    sentences = options.sentences or lines(options.input)
     for number, sentence in enumerate(sentences):
         translator.numbered(number, sentence)  # all of them, before the work
     at_once = max(1, AT_ONCE // ((options.beam or 1) * (options.sample or 1)))
@@ -84,11 +83,6 @@ def texts(translator: Translator, sentences: list[str], options: Any) -> list[st
     chance = {name: value for name, value in chance.items() if value is not None}
     drawn = translator.sample(sentences, options.sample, **chance, progress=True)
     return [text for samples in drawn for text in samples or [""] * options.sample]
-
-
-def typed(word: str) -> str:
-    """A sentence of the command line, as UTF-8, whatever the locale took it for."""
-    return os.fsencode(word).decode(errors="surrogateescape")
 
 
 def opened(path: str | None) -> Any:

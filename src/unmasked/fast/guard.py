@@ -53,7 +53,7 @@ def structure(model: nn.Module, ignoring: tuple[str, ...] = ()) -> Structure:
         weights = {name: x is not None and (type(x), x.shape) for name, x in tensors.items()}
         options = {name: type(value) if isinstance(value, Tensor | np.ndarray) else value
                    for name, value in vars(part).items() if name not in (*EVERY, *ignoring)
-                   and (name[0] != "_" or name in CALLED)}  # fmt: skip
+                   and value is not None and (name[0] != "_" or name in CALLED)}  # fmt: skip
         parts[path] = type(part), options, weights, any(getattr(part, name) for name in HOOKS)
     return parts
 

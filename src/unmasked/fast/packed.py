@@ -22,12 +22,8 @@ class Layout:
 
     def __init__(self, real: Tensor) -> None:
         self.batch, self.length = real.shape
-        self.index = None if bool(real.all()) else real.flatten().nonzero()[:, 0]  # [N]
-
-    @property
-    def full(self) -> bool:
-        """Without padding: both ways are only another shape."""
-        return self.index is None
+        self.full = bool(real.all())  # without padding, both ways are only another shape
+        self.index = None if self.full else real.flatten().nonzero()[:, 0]  # [N]
 
     def pack(self, x: Tensor) -> Tensor:  # [B, S, D] → [1, N, D]
         rows = x.flatten(0, 1)

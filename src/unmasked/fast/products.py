@@ -37,7 +37,8 @@ def product(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
         return of_vector(weight, bias) if rows == 1 else packed(weight, bias, rows)
     if rows > 1 and weight.numel() > SMALL and has_onednn():
         return in_blocks(weight, bias, rows)
-    weight = by_input(weight) if outputs > inputs else weight
+    if outputs > inputs:  # the weights of one input side by side
+        weight = weight.t().contiguous().t()
     return of_vector(weight, bias) if rows == 1 else partial(F.linear, weight=weight, bias=bias)
 
 
@@ -86,11 +87,6 @@ def probe(length: int) -> Tensor:
 def of_vector(weight: Tensor, bias: Tensor | None) -> Product:
     """With half of the fixed price of `F.linear`."""
     return partial(torch.mv, weight) if bias is None else lambda x: torch.addmv(bias, weight, x)
-
-
-def by_input(weight: Tensor) -> Tensor:
-    """The weights of one input side by side, where PyTorch has those of one output."""
-    return weight.t().contiguous().t()
 
 
 def packed(weight: Tensor, bias: Tensor | None, rows: int) -> Product:

@@ -4,7 +4,8 @@ Both directions walk the same list of pairs (our tensor, theirs). A bias that on
 have is a zero on the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from ..fast.guard import changes, structure
 from ..feed_forward import ACTIVATION
 from ..masks import causal_mask
 from ..tokens import PADDING
-from ..transformer import Transformer
+from ..transformer import Transformer, Undrawn, without_numbers
 
 
 def to_torch(module: nn.Module) -> Any:
@@ -33,16 +34,7 @@ def to_torch(module: nn.Module) -> Any:
     check_type("module", module, Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention)
     check_as_configured(module)
     like = next(module.parameters())
-    place: dict[str, Any] = {"device": like.device, "dtype": like.dtype}
-    theirs: nn.Module
-    if isinstance(module, Transformer):
-        theirs = torch_transformer(module.config, place)
-    elif isinstance(module, EncoderLayer | DecoderLayer):
-        theirs = torch_layer(module, place)
-    else:
-        assert isinstance(module, MultiHeadAttention)
-        options = {**place, "dropout": module.dropout, "bias": module.query.bias is not None}
-        theirs = nn.MultiheadAttention(module.d_model, module.n_heads, batch_first=True, **options)
+    theirs = counterpart(module, device=like.device, dtype=like.dtype)
     with torch.no_grad():
         for name, our, their in matching_tensors(module, theirs):
             if their is not None:
@@ -65,20 +57,18 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
     if isinstance(module, parts) and (config is not None or options):
         fix = "a part says everything about itself"
         raise invalid("options", "none", config or sorted(options), fix)
-    ours: nn.Module
-    if isinstance(module, nn.Transformer):
-        ours = Transformer(transformer_config(module, config, options))
-    elif isinstance(module, nn.TransformerEncoderLayer):
-        ours = EncoderLayer(LayerConfig(**layer_options(module)))
-    elif isinstance(module, nn.TransformerDecoderLayer):
-        ours = DecoderLayer(LayerConfig(**layer_options(module)))
+    if isinstance(module, nn.MultiheadAttention):
+        given = {"dropout": module.dropout, "bias": module.in_proj_bias is not None}
+        ours: Any = MultiHeadAttention(module.embed_dim, module.num_heads, **given)
+        check_as_made(module, ours)
+    elif isinstance(module, nn.Transformer):
+        own = TransformerConfig(source_vocab=1, target_vocab=1, **stack_options(module))
+        check_as_made(module, without_numbers(own), module.encoder.layers[0])
+        ours = Transformer(chosen(own, config, options))
     else:
-        assert isinstance(module, nn.MultiheadAttention)
-        refuse_extras(module)
-        bias = module.in_proj_bias is not None
-        ours = MultiHeadAttention(
-            module.embed_dim, module.num_heads, dropout=module.dropout, bias=bias
-        )
+        kind = EncoderLayer if isinstance(module, nn.TransformerEncoderLayer) else DecoderLayer
+        ours = kind(LayerConfig(**layer_options(module)))
+        check_as_made(module, ours, module)
     ours.to(next(module.parameters()))
     with torch.no_grad():
         for name, our, their in matching_tensors(ours, module):
@@ -94,9 +84,8 @@ def check_as_configured(module: Any) -> None:
     """Refuses what was changed after it was made: its counterpart is made by the configuration."""
     with torch.device("meta"):
         if isinstance(module, MultiHeadAttention):
-            bias = module.query.bias is not None
-            twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, bias=bias)
-            twin.dropout = module.dropout  # type: ignore[assignment]
+            given: Any = {"dropout": module.dropout, "bias": module.query.bias is not None}
+            twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, **given)
         else:
             kinds = (Transformer, EncoderLayer, DecoderLayer)  # or made from one of them
             kind: Any = next(kind for kind in kinds if isinstance(module, kind))
@@ -108,6 +97,25 @@ def check_as_configured(module: Any) -> None:
     if paths:
         fix = "convert the parts that are as they were made"
         raise invalid("module", "parts as configured, without hooks", f"another {paths[0]}", fix)
+
+
+def check_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None:
+    """Refuses what PyTorch would not make by the options that were read from the first layer."""
+    given: Any = {}
+    if layer is not None:
+        given = {"activation": layer.activation, "bias": layer.linear1.bias is not None}
+    with Undrawn():
+        twin = counterpart(ours, device="meta", **given)
+    paths = changes(module, structure(twin, OF_A_CALL), OF_A_CALL)
+    if isinstance(module, nn.Transformer):
+        paths = [path for path in paths if path.startswith(("encoder", "decoder"))]
+    if paths:
+        expected = "PyTorch's own parts, all layers alike, one dropout, final norms or none"
+        fix = "change it, or convert its layers one by one"
+        raise invalid("module", expected, f"another {paths[0]}", fix)
+
+
+OF_A_CALL = ("batch_first", "enable_nested_tensor", "use_nested_tensor", "mask_check")
 
 
 def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:
@@ -188,13 +196,14 @@ def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:
     return source
 
 
-Layer = EncoderLayer | DecoderLayer
-TorchLayer = nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
-
-
-def _torch_options(config: LayerConfig) -> dict[str, Any]:
-    """The options of a torch layer; it has all biases, as our norms have theirs."""
-    return {
+def counterpart(ours: Any, **options: Any) -> nn.Module:
+    """What torch.nn has for it, with numbers of its own; all biases, as our norms have theirs."""
+    if isinstance(ours, MultiHeadAttention):
+        bias, sizes = ours.query.bias is not None, (ours.d_model, ours.n_heads)
+        given = {"dropout": ours.dropout, "batch_first": True, "bias": bias, **options}
+        return nn.MultiheadAttention(*sizes, **given)
+    config: Any = ours.config
+    options = {
         "d_model": config.d_model,
         "nhead": config.n_heads,
         "dim_feedforward": config.d_ff,
@@ -204,126 +213,94 @@ def _torch_options(config: LayerConfig) -> dict[str, Any]:
         "norm_first": config.norm == "pre",
         "bias": True,
         "batch_first": True,
+        **options,
     }
-
-
-def torch_layer(layer: Layer, place: dict[str, Any]) -> nn.Module:
-    options = _torch_options(layer.config)
-    encodes = isinstance(layer, EncoderLayer)
-    kind: Any = nn.TransformerEncoderLayer if encodes else nn.TransformerDecoderLayer
-    theirs: TorchLayer = kind(**options, **place)
-    _set_inner_dropout(theirs, layer.config)
-    return theirs
-
-
-def torch_transformer(config: TransformerConfig, place: dict[str, Any]) -> nn.Transformer:
-    options = _torch_options(config)
-
-    def norm() -> nn.Module | None:
-        if not config.has_final_norm:
-            return None
-        return nn.LayerNorm(config.d_model, config.norm_eps, **place)
-
-    encoder_layer = nn.TransformerEncoderLayer(**options, **place)
-    decoder_layer = nn.TransformerDecoderLayer(**options, **place)
-    # Nested tensors would zero the memory's padding, and warn where they cannot be used.
-    encoder = nn.TransformerEncoder(
-        encoder_layer, config.n_layers, norm(), enable_nested_tensor=False
-    )
-    decoder = nn.TransformerDecoder(decoder_layer, config.decoder_layers, norm())
-    stacks: Any = {"custom_encoder": encoder, "custom_decoder": decoder}
-    theirs = nn.Transformer(config.d_model, config.n_heads, **stacks, batch_first=True)
-    _set_inner_dropout(theirs, config)
-    return theirs
-
-
-def _set_inner_dropout(theirs: nn.Module, config: LayerConfig) -> None:
-    p = config.dropout_inside
+    if isinstance(ours, Transformer):
+        theirs = torch_transformer(config, options)
+    else:
+        encodes = isinstance(ours, EncoderLayer)
+        kind: Any = nn.TransformerEncoderLayer if encodes else nn.TransformerDecoderLayer
+        theirs = kind(**options)
     for module in theirs.modules():
         if isinstance(module, nn.MultiheadAttention):
-            module.dropout = p
+            module.dropout = config.dropout_inside
         elif isinstance(module, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
-            module.dropout.p = p
+            module.dropout.p = config.dropout_inside
+    return theirs
+
+
+def torch_transformer(config: TransformerConfig, options: dict[str, Any]) -> nn.Module:
+    norms: list[nn.LayerNorm | None] = [None, None]
+    if config.has_final_norm:
+        place = {key: options[key] for key in ("bias", "device", "dtype") if key in options}
+        norms = [nn.LayerNorm(config.d_model, config.norm_eps, **place) for _ in norms]
+    encoder_layer = nn.TransformerEncoderLayer(**options)
+    decoder_layer = nn.TransformerDecoderLayer(**options)
+    # Nested tensors would zero the memory's padding, and warn where they cannot be used.
+    encoder = nn.TransformerEncoder(
+        encoder_layer, config.n_layers, norms[0], enable_nested_tensor=False
+    )
+    decoder = nn.TransformerDecoder(decoder_layer, config.decoder_layers, norms[1])
+    stacks: Any = {"custom_encoder": encoder, "custom_decoder": decoder}
+    return nn.Transformer(config.d_model, config.n_heads, **stacks, batch_first=True)
 
 
 # --- Our configuration from their modules -----------------------------------------------------
 
 
-def transformer_config(
-    module: nn.Transformer, config: TransformerConfig | None, options: dict[str, Any]
+def chosen(
+    own: TransformerConfig, config: TransformerConfig | None, options: dict[str, Any]
 ) -> TransformerConfig:
-    one_by_one = "convert its layers one by one"
-    stacks = module.encoder, module.decoder
-    for stack, kind in zip(stacks, (nn.TransformerEncoder, nn.TransformerDecoder), strict=True):
-        if not isinstance(stack, kind):
-            expected = f"stacks of PyTorch, {kind.__name__}"
-            raise invalid("module", expected, type(stack).__name__, one_by_one)
-    layers = [*module.encoder.layers, *module.decoder.layers]
-    settings = [layer_options(layer) for layer in layers]
-    for other in settings[1:]:
-        if other != settings[0]:
-            raise invalid("module", f"layers that are all alike, {settings[0]}", other, one_by_one)
-    norms = [stack.norm is not None for stack in stacks]
-    if norms[0] != norms[1]:
-        raise invalid("module", "a final norm on both stacks or on neither", "one", one_by_one)
-    for stack in stacks:
-        _check_norms([*([stack.norm] if norms[0] else []), stack.layers[0].norm1])
-    settings[0] |= {
-        "n_layers": len(module.encoder.layers),
-        "n_decoder_layers": len(module.decoder.layers),
-        "final_norm": norms[0],
-    }
+    """What was asked for, if it does not contradict the module's own."""
     if config is None:
         missing = [name for name in ("source_vocab", "target_vocab") if name not in options]
         if missing:
             fix = "nn.Transformer has no embeddings that would tell their sizes"
             raise invalid(missing[0], "the size of a vocabulary", "nothing", fix)
-        config = TransformerConfig(**{**settings[0], **options})
+        config = replace(own, **options)
     elif options:
         fix = "put everything into the configuration"
         raise invalid("options", "none beside a config", sorted(options), fix)
     check_type("config", config, TransformerConfig)
-    _check_same(config, TransformerConfig(source_vocab=1, target_vocab=1, **settings[0]))
+    for name in _SILENT:
+        ours, theirs = getattr(config, name), getattr(own, name)
+        if ours != theirs:
+            raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
     return config
 
 
-def _check_same(config: TransformerConfig, of_module: TransformerConfig) -> None:
-    """What changes the outputs but not the shapes must agree."""
-    for name in _SILENT:
-        ours, theirs = getattr(config, name), getattr(of_module, name)
-        if ours != theirs:
-            raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
-
-
-_SILENT = (
+_SILENT = (  # what changes the outputs but not the shapes
     "n_heads", "norm", "norm_eps", "activation", "n_layers", "decoder_layers", "has_final_norm",
 )  # fmt: skip
 
 
-def layer_options(layer: TorchLayer) -> dict[str, Any]:
-    """What a torch layer says about itself, in the words of LayerConfig."""
-    attentions = [part for part in layer.modules() if isinstance(part, nn.MultiheadAttention)]
-    for attention in attentions:
-        refuse_extras(attention)
+def stack_options(module: nn.Transformer) -> dict[str, Any]:
+    """What a Transformer of torch says about itself, in the words of TransformerConfig."""
+    stacks = module.encoder, module.decoder
+    for stack, kind in zip(stacks, (nn.TransformerEncoder, nn.TransformerDecoder), strict=True):
+        if not isinstance(stack, kind):
+            expected, fix = f"stacks of PyTorch, {kind.__name__}", "convert its layers one by one"
+            raise invalid("module", expected, type(stack).__name__, fix)
+    return {
+        **layer_options(module.encoder.layers[0]),
+        "n_layers": len(module.encoder.layers),
+        "n_decoder_layers": len(module.decoder.layers),
+        "final_norm": module.encoder.norm is not None,
+    }
+
+
+def layer_options(layer: Any) -> dict[str, Any]:
+    """What a layer of torch says about itself, in the words of LayerConfig."""
     known: dict[Any, str] = {function: name for name, function in ACTIVATION.items()}
     known |= {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "swish"}
-    _check_norms([part for name, part in layer.named_children() if name.startswith("norm")])
-    dropouts = {name: m.p for name, m in layer.named_children() if isinstance(m, nn.Dropout)}
-    outer = {p for name, p in dropouts.items() if name != "dropout"}
-    if len(outer) > 1:
-        fix = "set them to the same probability"
-        raise invalid("module", "one dropout on all sublayers", sorted(outer), fix)
     activation: Any = layer.activation
     named = known.get(type(activation) if isinstance(activation, nn.Module) else activation)
     if named is None or getattr(activation, "approximate", "none") != "none":
         fix = "use F.relu, F.gelu or F.silu"
-        raise invalid("module", "the activation relu, gelu or swish", layer.activation, fix)
-    if any(attention.dropout != layer.dropout.p for attention in attentions):
-        fix = "set both to the same probability"
-        raise invalid("module", "one dropout inside attention and feed-forward", "two", fix)
+        raise invalid("module", "the activation relu, gelu or swish", activation, fix)
     return {
-        "d_model": attentions[0].embed_dim,
-        "n_heads": attentions[0].num_heads,
+        "d_model": layer.self_attn.embed_dim,
+        "n_heads": layer.self_attn.num_heads,
         "d_ff": layer.linear1.out_features,
         "dropout": layer.dropout1.p,
         "inner_dropout": layer.dropout.p,
@@ -332,25 +309,3 @@ def layer_options(layer: TorchLayer) -> dict[str, Any]:
         "activation": named,
         "bias": layer.linear1.bias is not None,
     }
-
-
-def _check_norms(norms: Sequence[nn.Module | None]) -> None:
-    """All of them must be LayerNorms with weights, and of one epsilon."""
-    kinds = {
-        (type(norm).__name__, getattr(norm, "eps", None), getattr(norm, "weight", None) is not None)
-        for norm in norms
-    }
-    if len(kinds) > 1 or next(iter(kinds))[::2] != ("LayerNorm", True):
-        fix = "nothing else is in our configuration"
-        raise invalid("module", "LayerNorms with weights and one epsilon", sorted(kinds), fix)
-
-
-def refuse_extras(attention: nn.MultiheadAttention) -> None:
-    if attention.kdim != attention.embed_dim or attention.vdim != attention.embed_dim:
-        fix = "project them to the width of the queries first"
-        got = f"kdim={attention.kdim}, vdim={attention.vdim}"
-        raise invalid("module", f"keys and values of width {attention.embed_dim}", got, fix)
-    if attention.bias_k is not None or attention.add_zero_attn:
-        expected = "attention without add_bias_kv and add_zero_attn"
-        fix = "they are not part of the paper's attention and have no counterpart here"
-        raise invalid("module", expected, "one of them", fix)

@@ -87,15 +87,12 @@ def read(path: Path) -> Checkpoint:
         raise invalid(str(path), repr(FORMAT), repr(form), fix)
     if kept.pop("sum", None) != seal(kept):
         raise damaged(path, f"{STATE} with another sum")
-    sums = kept.get("sums")
-    if not isinstance(sums, dict) or not isinstance(kept.get("state"), dict):
-        raise damaged(path, f"{STATE} without sums or a state")
-    for name, expected in sums.items():
+    for name, expected in kept["sums"].items():
         if not (path / name).is_file():
             raise damaged(path, f"no {name}")
         if digest(path / name) != expected:
             raise damaged(path, f"{name} with another sum")
-    tensors = {Path(name).stem: read_tensors(path / name) for name in sums}
+    tensors = {Path(name).stem: read_tensors(path / name) for name in kept["sums"]}
     return Checkpoint(path, kept["state"], tensors)
 
 

@@ -105,7 +105,6 @@ def check_kept(model: Transformer) -> None:
     if any(parameter.is_meta for parameter in model.parameters()):
         fix = "move it from the meta device with to_empty, and give it weights"
         raise invalid("model", "parameters that have numbers", "some without", fix)
-    check_sizes(model.config, shapes_in(tensors_of(model)))
     if paths := changes(model, expected(model.config), DROPOUT):
         fix = "change the configuration, or keep model.state_dict() by torch.save"
         expects = "what its configuration makes, without hooks"

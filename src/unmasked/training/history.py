@@ -1,4 +1,4 @@
-"""What a training measured on its way: a table, a plot, a file, and TensorBoard's format."""
+"""What a training measured on its way: a table, a plot, a file."""
 
 from __future__ import annotations
 
@@ -82,15 +82,3 @@ class History:
 def cell(value: float) -> str:
     """Four digits that count, and all those before the point."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def tensorboard(folder: Path | str | None, step: int = 0) -> Any:
-    """A writer of TensorBoard's files, or nothing; it hides what is there of later steps."""
-    if folder is None:
-        return None
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        fix = "install it with pip install tensorboard, or leave the option out"
-        raise invalid("tensorboard", "the package tensorboard", "none", fix) from None
-    return SummaryWriter(folder, purge_step=step + 1)

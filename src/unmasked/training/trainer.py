@@ -7,8 +7,8 @@ sentences are shared out.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..storage.files import set_tensors, tensors_of
 from ..storage.lock import held
 from ..text.corpus import Corpus, Cursor, Pair
 from ..transformer import Transformer
-from .history import History, Row, tensorboard
+from .history import History, Row
 from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
@@ -50,7 +50,6 @@ def train(
     resume: bool = False,
     device: torch.device | str | None = None,
     progress: bool = True,
-    tensorboard_folder: Path | str | None = None,
 ) -> History:
     """Trains the model in place, in as many processes as torchrun has started.
 
@@ -68,7 +67,6 @@ def train(
             last bit (on a CPU with as many threads; some sums of a GPU have no fixed order).
         device: the best there is, if none is named.
         progress: a bar.
-        tensorboard_folder: for TensorBoard's files.
     """
     check_type("model", model, Transformer)
     check_type("corpus", corpus, Corpus)
@@ -83,23 +81,25 @@ def train(
         processes(device) as group,
         torch.random.fork_rng(gpus),
         held(Path(folder)) if folder is not None and group.first else nullcontext(),
+        ExitStack() as after,
     ):
         trainer = Trainer(model.to(group.device), corpus, recipe, group)
         if folder is not None:
             trainer.begin(Path(folder), resume)
-        writer = tensorboard(tensorboard_folder, trainer.step) if group.first else None
         silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
         bar = tqdm(total=recipe.steps, initial=trainer.step, desc="training", unit="step", **silent)
-        with bar, writer or nullcontext(), evaluating_after(model):
+        after.callback(model.eval)  # whatever happens, it is left ready for use
+        after.callback(model.zero_grad)
+        with bar:
             if trainer.step == 0 and not trainer.history.rows:
-                trainer.note(watch, writer, report)
+                trainer.note(watch, report)
                 if report is not None and folder is not None:  # its models need one to go on
                     trainer.save(Path(folder))
             ended = trainer.ended()
             for step in range(trainer.step + 1, 0 if ended else recipe.steps + 1):
                 trainer.advance()
                 if step % every == 0 or step == recipe.steps:
-                    noted = trainer.note(watch, writer, report)
+                    noted = trainer.note(watch, report)
                     ended = step == recipe.steps or trainer.ended()
                     figures = {"loss": f"{noted['loss']:.3f}", "rate": f"{noted['rate']:.1e}"}
                     bar.set_postfix(figures, refresh=False)
@@ -186,7 +186,7 @@ class Trainer:
 
     # --- A note: what was measured --------------------------------------------------------------
 
-    def note(self, watch: Watch | None, writer: Any, report: Report | None = None) -> Row:
+    def note(self, watch: Watch | None, report: Report | None) -> Row:
         """A row of the history: the mean of what was measured since the last one."""
         row: Row = {}
         if taken := self.measured():
@@ -207,9 +207,6 @@ class Trainer:
             self.history.add(self.step, row)
         if report is not None and self.group.first:
             report(self.history)
-        if writer:
-            for name, value in row.items():
-                writer.add_scalar(name, value, self.step)
         return row
 
     def ended(self) -> bool:
@@ -334,13 +331,3 @@ class LossOf(nn.Module):
             return torch.stack([0.0 * p.sum() for p in self.model.parameters()]).sum()
         options: Any = {"smoothing": self.smoothing, "packed": self.packed}
         return translation_loss(self.model, source, target, total=total, **options)
-
-
-@contextmanager
-def evaluating_after(model: Transformer) -> Iterator[None]:
-    """Whatever happens, the model is left ready for use, without gradients."""
-    try:
-        yield
-    finally:
-        model.eval()
-        model.zero_grad()

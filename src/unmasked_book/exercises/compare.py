@@ -1,5 +1,7 @@
-"""How an answer is compared with the expected one, and what is said if they differ."""
+"""Whether there is an answer, how it is compared with the expected one, and what is then said."""
 
+import copy
+import functools
 import math
 from collections.abc import Callable
 from numbers import Real
@@ -9,6 +11,34 @@ import torch
 from torch import Tensor
 
 Check = Callable[[Any], str | None]
+
+
+class NoAnswerError(Exception):
+    """The reader's function returned nothing yet."""
+
+
+def verdict(check: Check, answer: Any) -> str:
+    """What a check says of an answer: right, wrong and why, or nothing to be checked yet."""
+    try:
+        return check(answering(answer)) or "right."
+    except NoAnswerError:
+        return "your turn."
+    except Exception as error:  # a reader's mistake is news for the reader, not a traceback
+        return f"not yet: it stops with {type(error).__name__}: {error}"
+
+
+def answering(answer: Any) -> Any:
+    """The answer, if there is one; a function that insists on returning something."""
+    if answer is None or answer is ...:
+        raise NoAnswerError
+    if not callable(answer) or isinstance(answer, type):
+        return answer
+
+    @functools.wraps(answer)
+    def call(*args: Any) -> Any:
+        return answering(answer(*args))
+
+    return call
 
 
 def number(expected: float, tolerance: float = 0.0) -> Check:
@@ -23,10 +53,13 @@ def function(
 
     def check(answer: Callable[..., Any]) -> str | None:
         for case in cases:
-            got, expected = answer(*case), right(*case)
-            called = f"{name}({', '.join(map(str, case))})"
+            got, expected = answer(*copy.deepcopy(case)), right(*case)
+            shown = [f"x {list(x.shape)}" if isinstance(x, Tensor) else str(x) for x in case]
+            called = f"{name}({', '.join(shown)})"
             if isinstance(expected, Tensor):
                 wrong = same_tensor(got, expected, called)
+            elif isinstance(expected, list):
+                wrong = None if got == expected else f"not yet: {called} is {got}, not {expected}."
             elif wrong := same_number(got, expected, tolerance):
                 wrong = f"{wrong} That was {called}."
             if wrong:
@@ -47,25 +80,23 @@ def same_form(got: object, expected: Tensor, case: str) -> str | None:
     return None
 
 
-def same_tensor(got: Any, expected: Tensor, case: str, atol: float = 1e-5) -> str | None:
-    """What is wrong with a tensor, in the order in which one would look for it."""
+def same_tensor(
+    got: Any, expected: Tensor, case: str, atol: float = 1e-5, real: Tensor | None = None
+) -> str | None:
+    """What is wrong with a tensor, in the order in which one would look for it.
+
+    Where words [B, T] are not real, it may hold anything.
+    """
     if wrong := same_form(got, expected, case):
         return wrong
-    close = torch.isclose(got.double(), expected.double(), atol=atol)
+    close = torch.isclose(got.double(), expected.double(), atol=atol, equal_nan=True)
+    if real is not None:
+        close |= ~real[..., None]
     if not close.all():
         place = (~close).nonzero()[0].tolist()
         values = f"{got[tuple(place)].item()}, not {expected[tuple(place)].item()}"
         return f"not yet: {case} holds {values} at {place}."
     return None
-
-
-def same_where(
-    real: Tensor, got: Any, expected: Tensor, case: str, atol: float = 1e-5
-) -> str | None:
-    """The same at real words [B, T] of two tensors [B, T, D]; padding may hold anything."""
-    if wrong := same_form(got, expected, case):
-        return wrong
-    return same_tensor(torch.where(real[..., None], got, expected), expected, case, atol)
 
 
 def same_number(got: object, expected: float, tolerance: float = 0.0) -> str | None:

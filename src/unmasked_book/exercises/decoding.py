@@ -49,5 +49,7 @@ def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> fl
     return logits.log_softmax(-1).gather(-1, target[:, 1:, None]).sum().item()
 
 
-CHECKS = (number(-2.4 / 2**0.6, 0.01),)  # the sum of the logarithms over the length penalty
-PLUS = {"+": beam_of_a_model}
+CHECKS = {
+    "1": number(-2.4 / 2**0.6, 0.01),  # the sum of the logarithms over the length penalty
+    "+": beam_of_a_model,
+}

@@ -12,7 +12,7 @@ def size(d: int, f: int, layers: int, vocabulary: int) -> int:
     return Transformer(config).count_parameters()
 
 
-CHECKS = (
-    number(4_204_032),  # of one decoder layer with d = 512, f = 2048 and all biases
-    function("size", size, (4, 8, 1, 10), (16, 24, 3, 100)),
-)
+CHECKS = {
+    "1": number(4_204_032),  # of one decoder layer with d = 512, f = 2048 and all biases
+    "2": function("size", size, (4, 8, 1, 10), (16, 24, 3, 100)),
+}

@@ -7,14 +7,15 @@ share of the letters of new words that are right at the end.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from unmasked.config import LayerConfig
-from unmasked.encoder import Encoder, Residual
+from unmasked.encoder import Encoder
+from unmasked_book.ablation import no_norms, no_residuals
 
 
 class Kind(NamedTuple):
@@ -36,17 +37,6 @@ SCALED = tuple(kind._replace(start="scaled") for kind in KINDS[:3])
 AS_DRAWN = tuple(kind._replace(start="PyTorch's") for kind in KINDS)
 
 
-class Around(Residual):
-    """What stands around a sublayer, by its kind."""
-
-    kind: Kind
-
-    def forward(self, x: Tensor, sublayer: Callable[..., Tensor], **options: object) -> Tensor:
-        y = sublayer(self.norm(x) if self.kind.norm == "pre" else x, **options)
-        y = x + y if self.kind.residuals else y
-        return self.norm(y) if self.kind.norm == "post" else y
-
-
 def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encoder:
     """An encoder of this kind.
 
@@ -54,12 +44,13 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encod
     package's, but smaller by √(2 layers) where they write into the stream.
     """
     torch.manual_seed(seed)
-    config = LayerConfig(d_model=d_model, n_heads=4, d_ff=4 * d_model, dropout=0.0)
+    config = LayerConfig(d_model=d_model, n_heads=4, d_ff=4 * d_model, dropout=0.0,
+                         norm="pre" if kind.norm == "pre" else "post")  # fmt: skip
     encoder = Encoder(config, layers, final_norm=kind.norm == "pre")
-    for module in encoder.modules():
-        if isinstance(module, Residual):
-            module.__class__ = Around
-            setattr(module, "kind", kind)  # noqa: B010 (a Residual has none)
+    if not kind.residuals:
+        no_residuals(encoder)
+    if kind.norm == "none":
+        no_norms(encoder)
     for parameter in encoder.parameters():
         if parameter.dim() > 1 and kind.start != "PyTorch's":
             nn.init.xavier_uniform_(parameter)

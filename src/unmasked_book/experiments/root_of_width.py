@@ -3,18 +3,21 @@
 import math
 
 import torch
-from torch import nn
 
 from unmasked.attention import MultiHeadAttention
+from unmasked.loss import teacher_forcing
+from unmasked.text.corpus import Corpus
+from unmasked.tokens import PADDING
 from unmasked.training.recipe import Recipe
-from unmasked_book.examples import speller
-from unmasked_book.experiments.learning import learn, score, spelling_corpus
+from unmasked.training.trainer import train
+from unmasked.transformer import Transformer
+from unmasked_book.examples import encode_words, random_words, speller
 
 DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
 KINDS = (DIVIDED, UNDIVIDED, SMALLER)
 
 
-def changed(model: nn.Module, kind: str) -> nn.Module:
+def changed(model: Transformer, kind: str) -> Transformer:
     """The same model with its attention of this kind.
 
     With the smaller start the first scores are as large as if they were divided: queries and keys
@@ -39,6 +42,16 @@ def trial(*, width: int, kind: str, rate: float, seed: int, steps: int) -> dict[
     model = changed(speller(seed=seed, d_model=width, n_heads=1), kind)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
-    corpus = spelling_corpus(20 * steps, seed=seed)
-    learn(model, corpus, recipe)
-    return score(model, spelling_corpus(500, seed=seed + 10_000))._asdict()
+    train(model, spelling_corpus(20 * steps, seed=seed), recipe, progress=False)
+    device = next(model.parameters()).device
+    source, target = (x.to(device) for x in spelling_corpus(500, seed=seed + 10_000).batch())
+    inputs, labels = teacher_forcing(target)
+    with torch.inference_mode():
+        right = model(source, inputs).argmax(-1) == labels
+    return {"right": right[labels != PADDING].float().mean().item()}
+
+
+def spelling_corpus(count: int, *, seed: int) -> Corpus:
+    """Words to be spelled backwards, the same for the same seed."""
+    sides = encode_words(random_words(count, 3, 9, torch.Generator().manual_seed(seed)))
+    return Corpus(*([[n for n in row if n != PADDING] for row in side.tolist()] for side in sides))

@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.ticker import LogLocator
 
-from unmasked.errors import invalid
 from unmasked.plots.picture import (
     COLOURS,
     DASHES,
@@ -44,18 +43,12 @@ class Interval(NamedTuple):
 
 def interval(values: Sequence[float], t: Mapping[int, float] = T) -> Interval:
     """The mean of 2 to 10 runs, with its 95% interval, or a wider one."""
-    if len(values) not in t:
-        fix = "repeat the run with other seeds"
-        raise invalid("values", f"{min(t)} to {max(t)} of them", len(values), fix)
     mean, reach = fmean(values), t[len(values)] * stdev(values) / math.sqrt(len(values))
     return Interval(mean, mean - reach, mean + reach)
 
 
 def difference(a: Sequence[float], b: Sequence[float], t: Mapping[int, float] = T) -> Interval:
     """Of a - b, seed by seed: what both share (the data, its order) cancels out."""
-    if len(a) != len(b):
-        fix = "compare runs with the same seeds"
-        raise invalid("b", f"{len(a)} values", len(b), fix)
     return interval([x - y for x, y in zip(a, b, strict=True)], t)
 
 
@@ -71,11 +64,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 def row(rows: Rows, **where: Any) -> Mapping[str, Any]:
     """The one row with these options."""
-    found = [each for each in rows if all(each[key] == value for key, value in where.items())]
-    if len(found) != 1:
-        fix = "name options that one row has"
-        raise invalid("where", "one row", f"{len(found)} with {where}", fix)
-    return found[0]
+    [found] = (each for each in rows if all(each[key] == value for key, value in where.items()))
+    return found
 
 
 def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
@@ -137,8 +127,6 @@ def intervals(
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 2.9)
         for i, (name, runs) in enumerate(lines.items()):
-            if len(runs) != len(x):
-                raise invalid(name, f"{len(x)} lists", len(runs), "give a list of runs a place")
             found = [interval(values) for values in runs]
             means, lows, highs = (np.array(ends) for ends in zip(*found, strict=True))
             at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
@@ -159,24 +147,20 @@ def intervals(
     return Picture(figure, f"{heading}. {'; '.join(words)}.")
 
 
-def ladders(
-    tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int] | None = None
-) -> Picture:
+def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]) -> Picture:
     """The mean validation losses of several models, each over the learning rates that it tried; a
-    ring stands around its best. `colours` as for `plots.curves`; models of one colour differ in
-    their dashes.
+    ring stands around its best. Models of one colour differ in their dashes.
     """
     words: list[str] = []
-    owned = [look(colours, name, i) for i, name in enumerate(tried)]
+    owned = [colours[name] for name in tried]
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 2.9)
         for i, (name, losses) in enumerate(tried.items()):
             rates, values = zip(*sorted((float(r), x) for r, x in losses.items()), strict=True)
             best = min(range(len(rates)), key=values.__getitem__)
             own = owned[i]
-            dashes = DASHES[own if colours is None else owned[:i].count(own)]
             axis.plot(rates, values, color=COLOURS[own], marker=MARKERS[own], ms=4.5, lw=1.5,
-                      ls=dashes, label=name)  # fmt: skip
+                      ls=DASHES[owned[:i].count(own)], label=name)  # fmt: skip
             axis.plot(rates[best], values[best], "o", color=COLOURS[own], mfc="none", ms=12)
             each = ", ".join(f"{x:.3g} at {r:g}" for r, x in zip(rates, values, strict=True))
             words.append(f"{name}: {each}, the best {rates[best]:g}")
@@ -184,10 +168,9 @@ def ladders(
         axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
-        axis.xaxis.minorticks_off()
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.minorticks_off()
+        axis.minorticks_off()
         axis.margins(y=0.12)  # space for the rings
         axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))
@@ -195,26 +178,22 @@ def ladders(
 
 
 def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Picture:
-    """A row of dots for each name, with what is said of it at the right.
+    """A row with a dot for each name, with what is said of it at the right.
 
-    A dot is a mean difference in halves of its own 99.9% interval, so that units do not matter:
-    within the grey band it is not clear. Where a row has one dot, a bar is that interval; several
-    stand a little below each other, so that none hides another.
+    A dot is a mean difference in halves of its own 99.9% interval, its bar, so that units do not
+    matter: within the grey band it is not clear.
     """
-    words, size = [], 9.5 if len(rows) < 20 else 8
+    words, size = [], 8
     with rc_context({**STYLE, "font.size": size}):
         figure, [[axis]] = panels(1, 1, 0.8 + 0.022 * size * len(rows))
-        for place, ((name, compared), remark) in enumerate(zip(rows.items(), said, strict=True)):
-            found = [each.times_clear() for each in compared]
-            if len(found) == 1 and any(found):
-                axis.plot([found[0] - 1, found[0] + 1], [place] * 2, color=GREY, lw=1.2)
-            spread = 0.18 * (len(found) > 1)
-            places = np.linspace(place - spread, place + spread, len(found))
-            for x, y in zip(found, places, strict=True):
-                inside = COLOURS[0] if abs(x) > 1 else "white"
-                axis.plot(x, y, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
+        for place, ((name, [compared]), remark) in enumerate(zip(rows.items(), said, strict=True)):
+            x = compared.times_clear()
+            if x:
+                axis.plot([x - 1, x + 1], [place] * 2, color=GREY, lw=1.2)
+            inside = COLOURS[0] if abs(x) > 1 else "white"
+            axis.plot(x, place, "o", color=COLOURS[0], mfc=inside, ms=5, clip_on=False)
             axis.text(1.04, place, remark, transform=axis.get_yaxis_transform(), va="center")
-            words.append(f"{name}: {', '.join(f'{x:.2g}' for x in found)}, {remark}")
+            words.append(f"{name}: {x:.2g}, {remark}")
         axis.axvspan(-1, 1, color=GREY, alpha=0.15, lw=0)
         axis.axvline(0, color=GREY, lw=1, ls=":")
         axis.set_yticks(range(len(rows)), list(rows))

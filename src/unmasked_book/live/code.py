@@ -19,9 +19,9 @@ NOT_FORWARD = {"loss", "renamed", "Transformer.from_pretrained"}  # and what mak
 Line = tuple[int, str]
 
 
-def lines_of_places(source: str | None = None) -> dict[str, tuple[list[Line], list[Line]]]:
+def lines_of_places() -> dict[str, tuple[list[Line], list[Line]]]:
     """For each box the numbers and texts of its lines, and of those that call them."""
-    functions = lines_of_functions(source or inspect.getsource(plain))
+    functions = lines_of_functions(inspect.getsource(plain))
     found = {}
     for place, wanted in json.loads(PLACES.read_text(encoding="utf-8")).items():
         end = wanted.index("…") if "…" in wanted else len(wanted)

@@ -39,12 +39,7 @@ def main(words: list[str]) -> None:
     grade = action("grade", "a row for each file of a folder, and all verdicts as a CSV")
     grade.add_argument("folder", type=Path)
     grade.add_argument(
-        "--steps",
-        nargs="+",
-        choices=STEPS,
-        default=list(STEPS),
-        metavar="STEP",
-        help="pieces (all)",
+        "--steps", nargs="+", choices=STEPS, default=STEPS, metavar="STEP", help="pieces (all)"
     )
     grade.add_argument("--csv", type=Path, help="(grades.csv, in the folder)")
     options = parser.parse_args(words)
@@ -59,9 +54,9 @@ def run(options: argparse.Namespace) -> bool:
     """Whether all is right."""
     match options.action:
         case "start":
-            return begin(options.file)
+            begin(options.file)
         case "try":
-            return work.looked(options.file, options.step, shell=True)
+            return work.looked(options.file, options.step)
         case "finish":
             return work.finished(options.file, options.steps)
         case "hint":
@@ -75,10 +70,9 @@ def run(options: argparse.Namespace) -> bool:
     return True
 
 
-def begin(file: Path) -> bool:
+def begin(file: Path) -> None:
     if file.exists():
         print(f"{file} is there already and stays as it is. unmasked workshop try {file}")
-        return True
+        return
     file.write_text(UNFINISHED.read_text("utf-8"), "utf-8")
     print(f"{file}: eleven pieces to write. After each: unmasked workshop try {file}")
-    return True

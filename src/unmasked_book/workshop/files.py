@@ -34,12 +34,7 @@ def loaded(path: Path) -> ModuleType:
     try:
         source = path.read_text("utf-8-sig")
         code = compile(source, str(path), "exec")
-    except SyntaxError as error:
-        line = (error.text or "").strip()
-        raise UnreadableError(
-            f"{path.name} cannot be read: {error.msg}, in line {error.lineno}: `{line}`"
-        ) from None
-    except ValueError as error:  # no UTF-8, or a null byte
+    except (SyntaxError, ValueError) as error:  # no Python, no UTF-8, or a null byte
         raise UnreadableError(f"{path.name} cannot be read: {error}") from None
     module = ModuleType(path.stem)
     module.__file__ = str(path)

@@ -1,5 +1,6 @@
 """The table of known mistakes: a line of mistakes.txt each."""
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,25 +22,30 @@ def known(step: str) -> tuple[Mistake, ...]:
 def table() -> dict[str, tuple[Mistake, ...]]:
     """By step."""
     found: dict[str, tuple[Mistake, ...]] = {}
-    names, step = {}, ""
-    for line in Path(__file__).with_name("mistakes.txt").read_text("utf-8").splitlines():
-        if not line or line.startswith("#"):
-            continue
-        if line.startswith("["):
-            step = line.strip("[]")
-        elif not step:
-            name, value = line.split(" = ", 1)
-            names["{" + name + "}"] = value
-        else:
-            words, *changes = line.split(" ‖ ")
-            mistake = Mistake(step, words, tuple(change(each, names) for each in changes))
-            found[step] = (*found.get(step, ()), mistake)
+    for step, (words, *changes) in rows(Path(__file__).with_name("mistakes.txt")):
+        mistake = Mistake(step, words, tuple(map(change, changes)))
+        found[step] = (*found.get(step, ()), mistake)
     return found
 
 
-def change(written: str, names: dict[str, str]) -> tuple[str, str]:
-    for name, value in names.items():
-        written = written.replace(name, value)
+def rows(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The cells of each line, in which {NAME} stands for a text, and the heading above it."""
+    names, heading = {}, ""
+    for line in path.read_text("utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("["):
+            heading = line.strip("[]")
+        elif " ‖ " not in line:
+            name, value = line.split(" = ", 1)
+            names["{" + name + "}"] = value
+        else:
+            for name, value in names.items():
+                line = line.replace(name, value)
+            yield heading, line.split(" ‖ ")
+
+
+def change(written: str) -> tuple[str, str]:
     written = written.replace("⏎⁴", "\n    ").replace("⏎", "\n        ")
     old, new = written.split("→")
     return old.strip(), new.strip()

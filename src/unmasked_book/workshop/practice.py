@@ -40,12 +40,10 @@ def learner(mine: Mapping[str, Any], data: Data, sizes: tuple[Any, ...] = SIZES)
     return model
 
 
-def practise(
-    mine: Mapping[str, Any], model: nn.Module, data: Data, steps: int, *, bar: bool = False
-) -> list[float]:
+def practise(mine: Mapping[str, Any], model: nn.Module, data: Data, steps: int) -> list[float]:
     """The loss of every step, with the reader's own loss."""
     check_whole("steps", steps, 1)
-    shown = tqdm(total=steps, desc="training", disable=None if bar else True)
+    shown = tqdm(total=steps, desc="training", disable=None)
 
     def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
         shown.update()

@@ -2,7 +2,7 @@
 
 A piece is run beside plain.py's with the same random weights. Where the numbers differ, they are
 compared with those of every known mistake, then of every two; a mistake is named only where they
-agree. What nobody knows is located by what each part receives, and by the smallest case.
+agree. Of what nobody knows, the smallest case is shown in which it shows.
 """
 
 import contextlib
@@ -84,19 +84,13 @@ def judged(step: str, answer: Any) -> Verdict:
             if said := careless(step, answer):
                 return Verdict(step, False, f"✗ {step}: the numbers are right, but {said}")
             return Verdict(step, True, f"✓ {step}")
-        if len(found) == 1:
-            words = [mistake.words for mistake in found[0]]
-            if len(words) == 1:
-                said = f"your numbers are those of {words[0]}."
-            else:
-                said = f"your numbers fit two mistakes at once: {words[0]}, and {words[1]}."
-            return Verdict(step, False, f"✗ {step}: {said}", tuple(words))
         if found:
             every = tuple(dict.fromkeys(each.words for pair in found for each in pair))
             ways = "; or of ".join(" with ".join(each.words for each in pair) for pair in found)
-            said = f"your numbers are those of {ways}. They cannot be told apart."
+            said = f"your numbers are those of {ways}."
+            said += " They cannot be told apart." * (len(found) > 1)
             return Verdict(step, False, f"✗ {step}: {said}", every)
-        return Verdict(step, False, unknown(step, answer, *wrong))
+        return Verdict(step, False, f"✗ {step}: {unknown(step, answer, *wrong)}")
     except NotYetError as error:
         return Verdict(step, False, f"✗ {step}: {error}")
 
@@ -107,12 +101,8 @@ def judged(step: str, answer: Any) -> Verdict:
 def unwritten(answer: Any) -> bool:
     """Whether a function, or a class's forward, computes nothing at all."""
     if isinstance(answer, type) and issubclass(answer, nn.Module):
-        methods = (answer.__init__, answer.forward)
-        inherited = (nn.Module.__init__, nn.Module.forward)
-        return any(
-            method is old or unwritten(method)
-            for method, old in zip(methods, inherited, strict=True)
-        )
+        inherited = {answer.__init__: nn.Module.__init__, answer.forward: nn.Module.forward}
+        return any(method is old or unwritten(method) for method, old in inherited.items())
     code = getattr(inspect.unwrap(answer) if callable(answer) else None, "__code__", None)
     if code is None or set(code.co_names) - {"super", "__init__", "n_heads"}:
         return False
@@ -148,7 +138,7 @@ def outcome(step: str, made: Any, case: Case) -> Tensor | Exception:
     """What it computes, or how it stops."""
     try:
         result = runner(step, made, case)(*copies(case.inputs))
-    except (NotYetError, EndlessError):
+    except NotYetError:
         raise
     except Exception as error:  # the reader's
         return error
@@ -258,11 +248,9 @@ def recognised(step: str, outcomes: list[Tensor | Exception]) -> list[tuple[Mist
     """The known mistakes, or else pairs of them, that compute the same in every large case."""
     if all(isinstance(each, Exception) for each in outcomes):
         return []
-    single: list[tuple[Mistake, ...]] = [
-        (each,) for each in known(step) if fits(step, each.changes, outcomes)
-    ]
+    single = {each.words: each for each in known(step) if fits(step, each.changes, outcomes)}
     if single:
-        return [*{each.words: (each,) for (each,) in single}.values()]
+        return [(each,) for each in single.values()]
     end = time.monotonic() + PAIRS
     found: list[tuple[Mistake, ...]] = []
     for one, two in combinations(known(step), 2):
@@ -285,34 +273,26 @@ def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
     """How it stops, or what its form is, or the smallest case and where it goes astray."""
     smallest = next(failing(step, answer), None)
     if isinstance(got, NotYetError):
-        return f"✗ {step}: {got}"
+        return str(got)
     if smallest and isinstance(smallest[1], Exception) == isinstance(got, Exception):
         case, got = smallest
     if isinstance(got, Exception):
         said = f"it stops with {type(got).__name__}: {first_line(got)}{place(got)}"
-        return f"✗ {step}: {said}.\n  That was with {case.words}."
+        return f"{said}.\n  That was with {case.words}."
     right = expected(step, case)
     if family(got) != family(right):
-        said = f"the result is of {got.dtype}, and {right.dtype} is asked for."
-        return f"✗ {step}: {said}"
+        return f"the result is of {got.dtype}, and {right.dtype} is asked for."
     if got.shape != right.shape:
-        said = f"the result has the shape {list(got.shape)}, not {list(right.shape)}"
-        return f"✗ {step}: {said}, with {case.words}."
-    if differs_again(step, answer, case, got):
+        shapes = f"{list(got.shape)}, not {list(right.shape)}"
+        return f"the result has the shape {shapes}, with {case.words}."
+    if any(not alike(outcome(step, answer, case), got) for _ in range(3)):
         said = f"two calls with {case.words} give different numbers. Is there dropout"
-        return f"✗ {step}: {said} that does not stop in evaluation (self.training)?"
-    lines = [f"✗ {step}: none of the {len(known(step))} mistakes that we know, nor two of them."]
+        return f"{said} that does not stop in evaluation (self.training)?"
+    lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
-    lines += [f"    {name} = {value}" for name, value in short(case)]
-    lines += [f"  {difference(got, right)}"]
-    if case.sizes and (where := located(step, answer, case)):
-        lines += [f"  {where}"]
+    lines += [*short(case), f"  {difference(got, right)}"]
     lines[-1] += f"\n{REPORT}{quote('workshop: ' + step)}"
     return "\n".join(lines)
-
-
-def differs_again(step: str, answer: Any, case: Case, got: Tensor) -> bool:
-    return any(not alike(outcome(step, answer, case), got) for _ in range(3))
 
 
 def first_line(error: Exception) -> str:
@@ -332,21 +312,14 @@ def place(error: BaseException) -> str:
     return ""
 
 
-def short(case: Case) -> list[tuple[str, str]]:
+def short(case: Case) -> list[str]:
     """The inputs that are small enough to be read."""
-    pairs = zip(case.names.split(), case.inputs, strict=True)
     found = []
-    for name, value in pairs:
+    for name, value in zip(case.names.split(), case.inputs, strict=True):
         if isinstance(value, Tensor) and value.numel() <= 12:
-            digits = [round(x, 2) if isinstance(x, float) else x for x in value.flatten().tolist()]
-            found.append((name, f"{nested(digits, list(value.shape))}"))
+            read = value.double().round(decimals=2) if value.is_floating_point() else value
+            found.append(f"    {name} = {read.tolist()}")
     return found
-
-
-def nested(flat: list[Any], shape: list[int]) -> Any:
-    for size in reversed(shape[1:]):
-        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
-    return flat if shape else flat[0]
 
 
 def difference(got: Tensor, right: Tensor) -> str:
@@ -361,42 +334,11 @@ def difference(got: Tensor, right: Tensor) -> str:
     return f"{f'At {at} it' if at else 'It'} should be {values} and is {yours}."
 
 
-def located(step: str, answer: Any, case: Case) -> str:
-    """The first part, by its name and in the order of calls, that receives something else."""
-    theirs, ours = (heard(step, made, case) for made in (answer, getattr(plain, step)))
-    for number, (name, right) in enumerate(ours):
-        before = [each for each, _ in ours[:number]].count(name)
-        calls = [given for each, given in theirs if each == name]
-        if len(calls) <= before:
-            return f"{name} is called {len(calls)} times, and more often is right."
-        for place, (x, y) in enumerate(zip(calls[before], right, strict=False), start=1):
-            if not alike(x, y):
-                return f"{name} is the first part to receive something else: input {place}."
-    return "Every part receives what it should: look at what is done with the last one's result."
-
-
-def heard(step: str, made: Any, case: Case) -> list[tuple[str, list[Tensor]]]:
-    """Every call of a named part, and its inputs."""
-    calls: list[tuple[str, list[Tensor]]] = []
-    module = runner(step, made, case)
-    for name, part in module.named_modules():
-        if name:
-
-            def hear(_: nn.Module, given: Any, name: str = name) -> None:
-                kept = [x.detach().clone() for x in given if isinstance(x, Tensor)]
-                calls.append((name, kept))
-
-            part.register_forward_pre_hook(hear)
-    with contextlib.suppress(Exception):
-        module(*copies(case.inputs))
-    return calls
-
-
 # --- Right numbers are not all ------------------------------------------------------------------
 
 
 def careless(step: str, answer: Any) -> str:
-    """Inputs that are written into, gradients that do not arrive."""
+    """Inputs that are written into, embeddings drawn too large, gradients that do not arrive."""
     case = probes(step)[0]
     run, given = runner(step, answer, case), copies(case.inputs)
     run(*given)
@@ -405,8 +347,11 @@ def careless(step: str, answer: Any) -> str:
             return f"it writes into {name}, which belongs to the caller."
     if step in ("padding_mask", "causal_mask", "positions", "generate"):
         return ""
-    if said := drawn(step, answer):
-        return said
+    if step == "Transformer":
+        torch.manual_seed(0)
+        spread = float(answer(50, 50, 64, 2, 1, 8).source_embedding.weight.detach().std())
+        if not 0.5 < spread * 8 < 2:
+            return f"embeddings begin with a standard deviation of {spread:.3f}, not 1/√D."
     pairs = dict(zip(case.names.split(), copies(case.inputs), strict=True))
     inner = next((x for x in pairs.values() if isinstance(x, nn.Module)), run)
     needed: dict[str, Tensor] = {}
@@ -415,38 +360,12 @@ def careless(step: str, answer: Any) -> str:
     for name, x in pairs.items():
         if isinstance(x, Tensor) and x.is_floating_point():
             needed[name] = x.requires_grad_()
-    for each in needed.values():
-        each.grad = None
-    result = run(*pairs.values())
-    if not result.requires_grad:
-        return "no gradient comes back: is something detached, or under torch.no_grad()?"
+    square = run(*pairs.values()).square().sum()
     try:
-        result.square().sum().backward()
+        found = torch.autograd.grad(square, [*needed.values()], allow_unused=True)
     except RuntimeError as error:
-        return f"there is no way back for the gradient: {first_line(error)}"
-    for name, each in needed.items():
-        if each.grad is None or not each.grad.any():
+        return f"no gradient comes back: {first_line(error)}"
+    for name, gradient in zip(needed, found, strict=True):
+        if gradient is None or not gradient.any():
             return f"no gradient reaches {name}: is something detached, or under torch.no_grad()?"
-    return ""
-
-
-def drawn(step: str, answer: Any) -> str:
-    """What random numbers decide: how embeddings begin, and how dropout scales what it keeps."""
-    torch.manual_seed(0)
-    if step == "Transformer":
-        spread = float(answer(50, 50, 64, 2, 1, 8).source_embedding.weight.detach().std())
-        if not 0.5 < spread * 8 < 2:
-            return f"embeddings begin with a standard deviation of {spread:.3f}, not 1/√D."
-    if step in ("EncoderLayer", "DecoderLayer"):
-        case = probes(step)[0]
-        layer, inputs = runner(step, answer, case), copies(case.inputs)
-        with torch.no_grad():  # self-attention alone adds something
-            for name, parameter in layer.named_parameters():
-                if name.startswith(("feed_forward.contract", "cross_attention.output")):
-                    parameter.zero_()
-            added = layer(*inputs) - inputs[0]
-            layer.train()
-            kept = sum(layer(*inputs) - inputs[0] for _ in range(50)) / 50
-        if not 0.8 < float((kept * added).sum() / (added * added).sum()) < 1.2:
-            return "in training, what dropout keeps is not scaled up by 1 / (1 - p)."
     return ""

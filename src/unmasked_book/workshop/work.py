@@ -4,7 +4,6 @@ import contextlib
 import io
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,11 @@ def attempt(pieces: Pieces, step: str | None = None) -> None:
     looked(pieces, step)
 
 
-def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> bool:
+def looked(pieces: Pieces, step: str | None = None) -> bool:
     """Whether all is right. Pieces that are not begun wait; at the first wrong one it stops."""
+    shell = isinstance(pieces, str | Path)
     try:
-        if isinstance(pieces, str | Path) and (seed := hunting.seed_of(Path(pieces))):
+        if shell and (seed := hunting.seed_of(Path(pieces))):
             return hunting.found(named(pieces), *seed)
         mine = named(pieces)
     except UnreadableError as error:
@@ -64,9 +64,11 @@ def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> b
         said, report, address = last.message.partition(REPORT)
         print(said)
         if last.waiting:
-            waits(last.step, mine)
+            about = steps()[last.step]
+            chapter = f"{BOOK}{about['chapter']}.html"
+            print(f"  About {about['minutes']} minutes. Its chapter: {chapter}")
             if right and step is None:
-                ours = call(shell, "solution", right[-1].step, f", {source(pieces)}")
+                ours = call(shell, "solution", right[-1].step, ", globals()")
                 print(f"  Ours beside yours, where yours is right: {ours}")
         print(f"  A hint: {call(shell, 'hint', last.step)}")
         if report:
@@ -74,19 +76,6 @@ def looked(pieces: Pieces, step: str | None = None, *, shell: bool = False) -> b
     if step and right:
         print(right[0].message)
     return not wrong
-
-
-def waits(step: str, mine: Mapping[str, Any]) -> None:
-    """What there is to read; and whether it goes by another name."""
-    others = [name for name in mine if name not in STEPS]
-    if step not in mine and (near := get_close_matches(step, others, 1, 0.8)):
-        print(f"  There is no {step}. Did you mean your {near[0]}?")
-    about = steps()[step]
-    print(f"  About {about['minutes']} minutes. Its chapter: {BOOK}{about['chapter']}.html")
-
-
-def source(pieces: Pieces) -> str:
-    return f'"{pieces}"' if isinstance(pieces, str | Path) else "globals()"
 
 
 def progress(verdicts: list[Verdict]) -> str:
@@ -103,7 +92,7 @@ def call(shell: bool, action: str, step: str, more: str = "") -> str:
 
 def whole(mine: Mapping[str, Any], shell: bool) -> bool:
     """All eleven are right: then trained weights fit, and nothing is found by unmasked.check."""
-    with contextlib.redirect_stdout(io.StringIO()) as noise:
+    with contextlib.redirect_stdout(io.StringIO()):
         texts = translated(mine)
         torch.manual_seed(0)
         fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
@@ -115,8 +104,6 @@ def whole(mine: Mapping[str, Any], shell: bool) -> bool:
     print(f"unmasked.check finds {'no fault' if report.ok else 'a fault'} in it.")
     for fault in report.faults:
         print(f"  {fault.what}; {fault.advice}.")
-    if printed := noise.getvalue().splitlines():
-        print(f"  (It prints {len(printed)} lines meanwhile, which are left out: {printed[0]} ...)")
     ours = "unmasked workshop finish" if shell else "finish(globals())"
     print(f"Now train it on a toy language, which takes about a minute: {ours}")
     return report.ok
@@ -166,7 +153,7 @@ def finished(pieces: Pieces, steps: int) -> bool:
     try:
         torch.manual_seed(0)
         model = learner(mine, data)
-        losses = practise(mine, model, data, steps, bar=True)
+        losses = practise(mine, model, data, steps)
         tests = phrasebook_test(300)
         corpus = Corpus.of(data.source, data.target, [(each.german, "") for each in tests])
         source, _ = corpus.batch()

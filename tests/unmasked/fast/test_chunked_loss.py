@@ -46,13 +46,9 @@ def test_far_logits_do_not_overflow():
     assert difference(found / expected, torch.tensor(1.0)) < 1e-12
 
 
-def test_a_parameter_that_needs_no_gradient_gets_none_and_gradients_have_none():
+def test_a_parameter_that_needs_no_gradient_gets_none():
     hidden, weight, bias, labels = inputs()
     weight.requires_grad_(False)
-    found = summed_loss(hidden, weight, bias, labels, 0.1)
-    (gradient,) = torch.autograd.grad(found, hidden, create_graph=True)
-    with pytest.raises(RuntimeError, match="does not require grad"):
-        gradient.sum().backward()
     summed_loss(hidden, weight, bias, labels, 0.1).backward()
     assert weight.grad is None
     assert hidden.grad.abs().max() > 0

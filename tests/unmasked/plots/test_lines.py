@@ -7,12 +7,6 @@ from unmasked import plots
 AXES = {"xlabel": "step", "ylabel": "loss"}
 
 
-def curves(lines, x=None, **options):
-    """The only axis of their figure."""
-    [axis] = plots.curves(lines, x, **AXES, **options).figure.axes
-    return axis
-
-
 def test_curves_draw_the_numbers_they_are_given():
     lines = {"up": [1, 2, 3], "down": torch.tensor([3.0, 2.0, 0.5])}
     options = {"title": "Training", "log_y": True, "log_x": True, "mark": (20, "half way")}
@@ -24,7 +18,8 @@ def test_curves_draw_the_numbers_they_are_given():
     assert len({(line.get_color(), line.get_linestyle()) for line in axis.lines[:2]}) == 2
     assert "down goes from 3 at 10 to 0.5 at 30, lowest 0.5, highest 3" in picture.words
     assert "20: half way" in picture.words
-    assert curves({"a": [5, 6]}, low=0.0).get_ylim()[0] == 0
+    [axis] = plots.curves({"a": [5, 6]}, **AXES, low=0.0).figure.axes
+    assert axis.get_ylim()[0] == 0
 
 
 def test_curves_count_from_zero_and_have_no_point_where_a_value_is_nan():

@@ -1,46 +1,26 @@
 """One training at a time in a folder: a second one is refused, and nothing of the first is lost."""
 
 import errno
-import os
 
 import pytest
 
 from helpers import same_tensors
-from helpers.side_by_side import context, hold, started
 from helpers.small_training import quiet, small
 from unmasked.storage import lock
-from unmasked.storage.checkpoint import checkpoints
 from unmasked.storage.files import tensors_of
-from unmasked.storage.lock import HOLDER, held
+from unmasked.storage.lock import LOCK, held
 
 
-def test_a_second_training_is_refused_and_what_was_killed_holds_nothing(tmp_path):
-    hears, told = context().Pipe(duplex=False)
-    other = started(hold, tmp_path, told)
-    told.close()  # so that its death would be heard
-    assert hears.recv() == "held"
-    there = rf"expected .*without another training, got .* \(process {other.pid} on .*, since"
-    for resume in (False, True):
-        with pytest.raises(ValueError, match=there):
-            quiet(small(), folder=tmp_path, resume=resume)
-    (tmp_path / HOLDER).unlink()  # it may not have said so yet
-    with pytest.raises(ValueError, match="got one that writes there now; "):
-        quiet(small(), folder=tmp_path)
-    assert checkpoints(tmp_path) == []
-    assert other.is_alive()
-    other.kill()
-    other.join()
-    quiet(small(), folder=tmp_path, checkpoint_every=4)
-    assert len(checkpoints(tmp_path)) == 2
-    assert not (tmp_path / HOLDER).exists()
-
-
-def test_the_first_goes_on_while_the_second_is_refused(tmp_path):
+def test_a_second_training_is_refused_while_the_first_goes_on_and_what_was_killed_holds_nothing(
+    tmp_path,
+):
+    (tmp_path / LOCK).write_text("by one that was killed")
     model, whole = small(), small()
 
     def watch(*_):
-        with pytest.raises(ValueError, match=f"process {os.getpid()} on"):
-            quiet(small(), folder=tmp_path, resume=True)
+        for resume in (False, True):
+            with pytest.raises(ValueError, match="got one that writes there now; "):
+                quiet(small(), folder=tmp_path, resume=resume)
 
     quiet(model, folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
     quiet(whole)

@@ -44,22 +44,6 @@ def test_the_rate_rises_for_a_third_of_the_steps_and_falls_to_nearly_nothing():
     assert steps[-1] < 0.01 / 1000
 
 
-def test_the_first_step_is_adams_by_hand():
-    """As long as the rate, against the sign of each gradient, whatever its size."""
-    model = nn.Linear(3, 1).double()
-    x, y = torch.randn(5, 3).double(), torch.randn(5, 1).double()
-    far(model, x, y).backward()
-    expected = model.weight - 0.01 / 25 * model.weight.grad.sign()
-    seen = []
-
-    def loss(model, *batch):
-        seen.append(model.weight.detach().clone())
-        return far(model, *batch)
-
-    fit(model, loss, [(x, y)] * 30, rate=0.01)
-    assert torch.allclose(seen[1], expected, rtol=0, atol=1e-9)
-
-
 test_what_cannot_be_fitted_is_refused = refusals(
     (lambda: fit(nn.Linear(1, 1), far, []), "batches: expected at least one batch, got none"),
     (lambda: fit(nn.Linear(1, 1), far, [()], rate=1.1), "rate: expected a number .*, got 1.1"),

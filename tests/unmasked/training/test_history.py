@@ -1,15 +1,10 @@
-"""What a training measured: as text, plot, file, and for TensorBoard."""
+"""What a training measured: as text, plot and file."""
 
 import csv
 import math
-import warnings
-
-import pytest
-import torch
 
 from helpers.refusals import refusals
-from helpers.small_training import quiet, small
-from unmasked.training.history import History, tensorboard
+from unmasked.training.history import History
 
 
 def example():
@@ -46,40 +41,3 @@ def test_the_file(tmp_path):
         rows = list(csv.DictReader(file))
     assert rows[0] == {"step": "0", "exact": "0.25", "loss": "", "seconds": ""}
     assert float(rows[1]["loss"]) == 3.14159
-
-
-# --- TensorBoard ------------------------------------------------------------------------------
-
-
-def events(folder):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    found = EventAccumulator(str(folder)).Reload()
-    return {tag: {e.step: e.value for e in found.Scalars(tag)} for tag in found.Tags()["scalars"]}
-
-
-def test_tensorboard_gets_every_row(tmp_path):
-    def watch(step, _):
-        return {"twice": torch.tensor(2 * step)}
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        history = quiet(small(), watch=watch, tensorboard_folder=tmp_path, every=4)
-    seen = events(tmp_path)
-    assert set(seen) == {"loss", "norm", "rate", "seconds", "twice"}
-    assert seen["twice"] == {0: 0, 4: 8, 8: 16, 12: 24}
-    expected = dict(zip([4, 8, 12], history["loss"], strict=True))
-    assert seen["loss"] == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_resumed_training_hides_what_it_does_again(tmp_path):
-    for begun, value in ((0, 99.0), (5, 1.0)):
-        writer = tensorboard(tmp_path, begun)
-        for step in range(begun + 1, 9):
-            writer.add_scalar("loss", value, step)
-        writer.close()
-    assert events(tmp_path)["loss"] == {**dict.fromkeys(range(1, 6), 99.0), 6: 1, 7: 1, 8: 1}
-
-
-# --- Progress ---------------------------------------------------------------------------------

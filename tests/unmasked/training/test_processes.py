@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from helpers import difference, same_tensors, side_by_side
-from helpers.side_by_side import finished, ranks, started
-from unmasked.machine import device
+from helpers.side_by_side import together
 from unmasked.storage.files import read_tensors, tensors_of
 from unmasked.training.processes import processes
 
@@ -16,7 +15,7 @@ GPU, CPU = torch.device("cuda", 3), torch.device("cpu")
 
 def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     """Three: a sum of two does not depend on its order."""
-    finished(*[started(side_by_side.resume, tmp_path, **rank) for rank in ranks(3)])
+    together(3, side_by_side.resume, tmp_path)
     through = read_tensors(tmp_path / "through0.safetensors")
     for name in ("resumed0", "resumed1", "resumed2", "through2"):
         assert same_tensors(read_tensors(tmp_path / f"{name}.safetensors"), through)
@@ -24,17 +23,10 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
     assert kept == ["step-00000009", "step-00000012"]
 
 
-def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, monkeypatch):
+def test_two_processes_give_the_losses_and_weights_of_one(tmp_path):
     """Also where one of them has no sentence, and where each computes in parts."""
-    first, second = ranks(2)
-    other = started(side_by_side.trainings, tmp_path, **first)
-    for name, value in {**second, "GLOO_SOCKET_IFNAME": "lo"}.items():
-        monkeypatch.setenv(name, value)
-    side_by_side.trainings(tmp_path / "second")
-    finished(other)
-    monkeypatch.undo()
-    assert not torch.distributed.is_initialized()
-    assert not (tmp_path / "second").exists()  # only the first process writes
+    together(2, side_by_side.trainings, tmp_path)
+    assert not (tmp_path / "1").exists()  # only the first process writes
     for name in side_by_side.RECIPES:
         model, expected = side_by_side.trained(name)
         rows = json.loads((tmp_path / f"{name}.json").read_text())
@@ -70,11 +62,3 @@ def test_more_processes_than_gpus_are_refused(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(ValueError, match=r"^LOCAL_RANK: expected"), processes("cuda"):
         pass
-
-
-def test_alone():
-    with processes("cpu") as group:
-        assert (group.rank, group.count, group.device, group.first) == (0, 1, CPU, True)
-        assert group.total(torch.tensor(3.0)) == 3.0
-    with processes() as group:
-        assert group.device == device()

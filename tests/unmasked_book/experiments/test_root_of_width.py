@@ -5,12 +5,11 @@ import copy
 from unmasked import MultiHeadAttention
 from unmasked_book.examples import speller
 from unmasked_book.experiments import root_of_width
-from unmasked_book.experiments.learning import spelling_corpus
 
 
 def test_undivided_and_smaller_starts_are_only_that():
     model = speller(seed=0, d_model=16, n_heads=1).double().eval()
-    source, target = spelling_corpus(8, seed=0).batch()
+    source, target = root_of_width.spelling_corpus(8, seed=0).batch()
     kinds = (root_of_width.DIVIDED, root_of_width.UNDIVIDED, root_of_width.SMALLER)
     divided, undivided, smaller = (
         root_of_width.changed(copy.deepcopy(model), kind)(source, target) for kind in kinds

@@ -1,33 +1,20 @@
-"""What the pages' elements for masks and positions are given, and what they say."""
+"""What the pages' elements cannot show is refused; what they show is tested in a browser."""
 
-import html
-import json
-import re
-
-import pytest
-
+from helpers import copier
 from helpers.refusals import refusals
-from unmasked_book.live import explore_masks, explore_positions
+from unmasked.tokens import Words
+from unmasked.translator import Translator
+from unmasked_book.live import explore_beam, explore_masks, explore_positions
 
 SOURCE, TARGET = ["ich", "möchte", "ein", "bier", "<eos>"], ["<bos>", "i", "want", "a", "beer"]
-ELEMENTS = {
-    "masks": lambda: explore_masks(SOURCE, TARGET),
-    "positions": explore_positions,
-}
+WORDS = Words(["<pad>", "<bos>", "<eos>", *"abcdefghi"])
 
 
-@pytest.mark.parametrize("name", ELEMENTS)
-def test_its_html_carries_data_and_words_and_is_the_same_each_time(name):
-    explored = ELEMENTS[name]()
-    page = explored.html()
-    assert json.loads(html.unescape(re.search(r' data="([^"]*)"', page)[1])) == explored.data
-    assert html.escape(repr(explored)) in page
-    assert ELEMENTS[name]().html() == page
-
-
-test_what_does_not_fit_is_refused = refusals(
+test_what_cannot_be_shown_is_refused = refusals(
     (lambda: explore_masks(list("abcdefg"), TARGET), "source"),
     (lambda: explore_masks(SOURCE, "ich"), "target"),
     (lambda: explore_positions(position=101), "position"),
     (lambda: explore_positions(offset=51), "offset"),
+    (lambda: explore_beam(copier(), "d c"), "translator: .* got Transformer"),
+    (lambda: explore_beam(Translator(copier(), WORDS, WORDS), " "), "sentence: .* got ' '"),
 )

@@ -1,48 +1,24 @@
-"""A model packed for the page: small, the same bytes each time, and nearly the same numbers."""
+"""A model packed for the page: small, and the same bytes each time.
 
-import json
-import zlib
-from typing import Any
+What they lose as int8 is measured in the browser, by what is translated.
+"""
 
 import pytest
 import torch
-from safetensors import numpy as safetensors_numpy
-from torch import Tensor
 
-from unmasked.storage.model import CONFIG
-from unmasked.translator import folder_of, load, shipped_models
+from unmasked.translator import folder_of, shipped_models
 from unmasked_book.live.packing import packed, quantised
 
 
-def opened(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    raw = zlib.decompress(data, wbits=16 + zlib.MAX_WBITS)
-    size = int.from_bytes(raw[:8], "little")
-    tensors = {name: torch.from_numpy(array) for name, array in safetensors_numpy.load(raw).items()}
-    return tensors, json.loads(json.loads(raw[8 : 8 + size])["__metadata__"]["unmasked"])
-
-
 @pytest.mark.parametrize("name", shipped_models())
-def test_a_shipped_model_is_small_and_holds_its_weights_and_words(name: str):
+def test_a_shipped_model_is_small_and_the_same_each_time(name: str):
     data = packed(folder_of(name))
     assert data == packed(folder_of(name))
     assert len(data) < 2.79e6
-    tensors, header = opened(data)
-    translator = load(name)
-    config = (folder_of(name) / CONFIG).read_text(encoding="utf-8")
-    assert header["config"] == json.loads(config)
-    table = tensors["source_embedding.tokens.weight"]
-    assert table.dtype == torch.int8
-    wide = table.float() * tensors["source_embedding.tokens.weight.scale"][:, None]
-    original = translator.model.source_embedding.tokens.weight.detach()
-    steps = original.abs().amax(1, keepdim=True) / 127
-    assert ((wide - original).abs() <= steps / 2 + 1e-6).all()
-    pieces = ["<pad>", "<bos>", "<eos>", "<unk>", *header["letters"]]
-    for left, right in tensors["merges"].tolist():
-        pieces.append(pieces[left] + pieces[right])
-    assert pieces == translator.source.words
 
 
-def test_a_row_of_zeros_stays_zero():
-    whole, scale = quantised(torch.tensor([[0.0, 0.0], [1.0, -0.5]]))
-    assert whole.tolist() == [[0, 0], [127, -64]]
-    assert scale.tolist() == pytest.approx([0.0, 1 / 127])
+def test_a_row_of_zeros_stays_zero_and_no_number_is_off_by_more_than_half_a_step():
+    matrix = torch.cat([torch.zeros(1, 5), torch.randn(20, 5)])
+    whole, scale = quantised(matrix)
+    assert whole.dtype == torch.int8
+    assert ((whole * scale[:, None] - matrix).abs() <= scale[:, None] / 2 + 1e-6).all()

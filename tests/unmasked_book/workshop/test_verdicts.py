@@ -4,8 +4,7 @@
 
 import os
 import re
-import signal
-from itertools import combinations, repeat
+from itertools import repeat
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ from unmasked import plain
 from unmasked_book.workshop import examine, verdicts
 from unmasked_book.workshop.cases import probes
 from unmasked_book.workshop.mistakes import known
-from unmasked_book.workshop.reference import STEPS, changed, module, piece, whole
+from unmasked_book.workshop.reference import STEPS, module, piece, whole
 
 OTHER_WAYS = {  # of computing the same
     "padding_mask": (("(tokens != 0)", "tokens.ne(0)"), ("[:, None, None, :]", ".view(len(tokens), 1, 1, -1)")),
@@ -39,28 +38,13 @@ def test_ours_and_other_ways_of_computing_the_same_are_right(step):
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_each_known_mistake_is_named_as_itself_and_is_far_from_every_other(step):
-    def gap(one, other):
-        pairs = zip(one, other, strict=True)
-        pairs = [pair for pair in pairs if not any(isinstance(x, Exception) for x in pair)]
-        same = len(pairs) and all(a.shape == b.shape for a, b in pairs)
-        return max(verdicts.distance(a, b) for a, b in pairs) if same else 1.0
-
-    computed = {"": [verdicts.expected(step, case) for case in probes(step)]}
+def test_each_known_mistake_is_wrong_and_named_as_itself_alone(step):
     for mistake in known(step):
         outcomes = [verdicts.computed(step, mistake.changes, n) for n in range(len(probes(step)))]
         assert verdicts.recognised(step, outcomes) == [(mistake,)]
         assert any(map(verdicts.differs, repeat(step), probes(step), outcomes)), mistake.words
-        computed[mistake.words] = outcomes
     verdict = examine(step, piece(step, mistake.changes))
     assert verdict.mistakes == (mistake.words,), verdict.message
-    kinds = {
-        name: [verdicts.family(x) for x in each if isinstance(x, torch.Tensor)]
-        for name, each in computed.items()
-    }
-    for one, other in combinations(computed, 2):
-        far = gap(computed[one], computed[other]) > 10 * verdicts.NEAR
-        assert kinds[one] != kinds[other] or far
 
 
 @pytest.mark.parametrize(
@@ -140,19 +124,7 @@ SAID = [
     ("attention", attention(lambda x, q, k: x[:1]), r"shape \[1, .*\], not \[2, "),
     ("attention", attention(lambda x, q, k: x + (k.shape[-2] > 1)), "(?s)none of the .*Smallest case: B = 1, H = 1, T = 1, S = 2, K = 1, E = 1"),
     ("attention", attention(lambda x, q, k: x * (1 + (len(q) > 1))), "(?s)none of the .*Smallest case: B = 2, H = 1, T = 1, S = 1"),
-    ("EncoderLayer", piece("EncoderLayer", (("(y, y, mask)", "(y.tanh(), y, mask)"),)), "self_attention is the first part .* input 1"),
 ]  # fmt: skip
-
-
-def test_an_endless_loop_is_stopped_where_ctrl_c_is_ignored(monkeypatch):
-    """As it is in whatever a shell runs in the background."""
-    monkeypatch.setattr(verdicts, "SECONDS", 1.0)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        assert "stopped after 1 seconds" in examine("causal_mask", endless).message
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(("step", "answer", "words"), SAID)
@@ -163,11 +135,6 @@ def test_what_else_may_be_wrong_is_said(step, answer, words, monkeypatch):
     assert not verdict.right
     assert not verdict.mistakes
     assert re.search(words, verdict.message), verdict.message
-
-
-def test_a_change_that_does_not_fit_the_text_is_refused():
-    with pytest.raises(ValueError, match="loss has 0 times 'abc'"):
-        changed("loss", (("abc", ""),))
 
 
 def test_a_whole_file_with_a_mistake_has_it_where_it_was_planted():
