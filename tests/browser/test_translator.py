@@ -4,6 +4,7 @@ import gzip
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 import torch
@@ -15,11 +16,13 @@ from helpers.comparisons import random_translator
 from helpers.pages import HTML
 from helpers.visit import SIZES, Visit, alone, faults_on_a_phone, visiting
 from unmasked.evaluation import maps_of_pairs
+from unmasked_book import recorded
 from unmasked_book.ablation import PARTS
 from unmasked_book.live import live, tables
 from unmasked_book.live.code import lines_of_places
 from unmasked_book.live.translator import camel, script
 
+LONG = f"text={'%EF%B7%BA' * 300}"  # one letter becomes eighteen
 CAT, CHASES, CHASED = "Eine Katze jagt eine Frau.", "a cat chases a woman.", "a woman chases a cat."
 FIRST = "a black cat sleeps in a chair."  # of the text that stands there at first
 MOST_BYTES = 2.85e6  # after the click
@@ -135,7 +138,8 @@ def test_every_switch_changes_something_and_can_be_put_back(box: Locator):
         switch(box, camel(part))
         says(box, FIRST, re.compile("."))
         expect(box.locator(".unmasked-answers")).to_contain_text(f"Without {tables.PARTS[part]}")
-        expect(panel(box)).to_contain_text(f"Without {tables.PARTS[part]}: ")
+        measured = recorded("ablations")["models"]["de-en"][part]["bleu"]
+        expect(panel(box)).to_contain_text(f"BLEU 50.0 → {measured:.1f}.")
         switch(box, camel(part))
         says(box, FIRST)
 
@@ -248,16 +252,20 @@ def test_beam_search_shows_its_tree_and_sampling_draws_again(box: Locator):
     "state",
     [
         "begin=7999.99999999&hide=99&off=toString,constructor&heads=cross.9.9",
-        f"text={'%EF%B7%BA' * 300}",
+        LONG,
         "text=%3Cimg+src=x+onerror=alert(1)%3E&begin=%3Cb%3E",
-        "model=xx&off=nothing&order=5.5&hide=a&head=7.7&seed=x&temperature=9",
+        "model=xx&off=nothing&order=5.5&hide=a&head=2.1&seed=x&temperature=9",
     ],
 )  # fmt: skip
 def test_a_hostile_link_does_no_harm(box: Locator, state: str):
     follow(box, state if "text=" in state else f"{state}&text=Ein+Hund.")
     expect(answers(box).first).not_to_have_text(FIRST)
     assert 0 < len(box.get_by_role("textbox").first.input_value()) <= 300
-    assert "Without" not in box.locator(".unmasked-answers").inner_text()
+    cut = "Of these 5,401 tokens only the first 100 are read."
+    expect(box.locator(".unmasked-note")).to_have_text(cut if state == LONG else "")
+    shown = box.locator(".unmasked-answers").inner_text()
+    assert "Without" not in shown
+    assert "99" not in shown
     assert box.locator("img, b").count() == 0
     assert chips(box).count() <= 101
 
@@ -286,24 +294,38 @@ def test_nothing_is_loaded_before_the_click_and_little_after_it(visit: Visit):
 
 
 def test_a_link_opens_a_state_and_the_state_makes_a_link(visit: Visit):
-    state = "text=Eine+Katze+jagt+eine+Frau.&off=encoderPositions&heads=cross.3.3&head=mean"
+    state = (
+        "text=Eine+Katze+jagt+eine+Frau.&hide=1&begin=a+woman&off=encoderPositions"
+        "&heads=cross.3.3&at=decoder.feed-forward&layer=3&head=4"
+    )
     page = visit.open("book/live", f"#live?{state}")
     expect(page.get_by_role("button", name="open what the link describes")).to_be_focused()
     box = load(page)
     title = box.locator(".unmasked-answers")
-    expect(title).to_contain_text("positions of the source, 1 head")
+    expect(title).to_contain_text("Without positions of the source, 1 head, “katze”")
+    expect(panel(box).locator("summary").first).to_contain_text("feed-forward, layer 3")
+    for answer in answers(box).all_inner_texts():
+        assert answer.startswith("a woman")
     switch(box, "norms")
     expect(title).to_contain_text("layer norms")
     page.wait_for_function("location.hash.includes('norms')")
-    assert box.get_by_role("textbox").first.input_value() == CAT
+    made = parse_qsl(page.evaluate("location.hash.slice('#live?'.length)"))
+    kept = parse_qsl(state.replace("encoderPositions", "encoderPositions,norms"))
+    assert sorted(made) == sorted([("model", "de-en"), *kept])
 
 
-def test_on_a_phone_the_first_tap_after_typing_reaches_what_it_hits(visit: Visit):
-    visit.page.set_viewport_size({"width": 390, "height": 1800})  # the panel moves when typing ends
+def test_on_a_phone_both_answers_stay_in_view_while_one_types(visit: Visit):
+    visit.page.set_viewport_size({"width": 390, "height": 420})  # above the keyboard
     box = load(visit.open("book/live"))
     expect(box.get_by_role("textbox").first).to_be_focused()
-    press(box, "Take the tour")
-    expect(box.get_by_role("group", name="tour")).to_contain_text("1 of 8.")
+    typed(box, "Ein Hund schläft.")
+    box.locator("[data-switch=scale]").first.dispatch_event("click")
+    expect(answers(box)).to_have_count(2)
+    for answer in answers(box).all():
+        assert answer.evaluate(
+            "e => { const { x, top, bottom } = e.getBoundingClientRect();"
+            " return e === document.elementFromPoint(x + 5, (top + bottom) / 2); }"
+        )
 
 
 def test_it_works_by_keyboard_alone_and_says_what_changes(visit: Visit):

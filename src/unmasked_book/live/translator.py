@@ -18,6 +18,7 @@ from unmasked_book.live.bundle import HERE, bundle
 from unmasked_book.live.code import lines_of_places
 from unmasked_book.live.packing import packed
 from unmasked_book.live.tables import PARTS
+from unmasked_book.records import recorded
 
 WORDS = {
     "de-en": "A caption in German, translated by the book's model as you type.",
@@ -82,7 +83,11 @@ def script() -> str:
     """All of the translator's code and style, as one classic script."""
     text = bundle("widgets/page.js")
     names = {camel(part): name for part, name in PARTS.items() if part}
-    for name, known in (("LINES", lines_of_places()), ("NAMES", names)):
+    scores = {
+        model: {camel(part): f"{row['bleu']:.1f}" for part, row in rows.items()}
+        for model, rows in recorded("ablations")["models"].items()
+    }
+    for name, known in (("LINES", lines_of_places()), ("NAMES", names), ("BLEU", scores)):
         kept = json.dumps(known, ensure_ascii=False, separators=(",", ":"))
         text = text.replace(f'"@{name}@"', kept)
     return text

@@ -194,9 +194,12 @@ function drawParts(parent, box, view) {
 function headControls(parent, { half, name }, view, page) {
   const line = make("div", parent, null, { class: "unmasked-row" }), { config } = view.model, { heads, off } = view.state;
   const numbers = Array.from({ length: config.n_heads }, (_, i) => [i + 1]);
-  choice(line, "head", numbers, view.head + 1, (head) => page.look({ head }));
-  const path = `${name === "cross" ? "cross" : half} ${view.layer(half)} ${view.head}`;
-  toggle(line, "head on", !heads.has(path), (on) => page.put("heads", path, !on));
+  const choices = choice(line, "head", numbers, view.head + 1, (head) => page.look({ head }));
+  const path = (head) => `${name === "cross" ? "cross" : half} ${view.layer(half)} ${head}`, own = path(view.head);
+  choices.querySelectorAll("label").forEach((label, head) => {
+    label.classList.toggle("unmasked-hidden", heads.has(path(head)));
+  });
+  toggle(line, "head on", !heads.has(own), (on) => page.put("heads", own, !on));
   const divide = `divide by √${config.d_model / config.n_heads}`;
   toggle(line, divide, !off.has("scale"), (on) => page.put("off", "scale", !on)).dataset.switch = "scale";
   if (heads.size) make("span", line, `heads off: ${heads.size}`);

@@ -5,9 +5,9 @@ import { announcer, arrowKeys, button, choice, make, printed, slider } from "./d
 import { Figure } from "./figure.js";
 import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel } from "./loading.js";
-import { NAMES, PARTS, placeIn } from "./places.js";
+import { NAMES, PARTS, measured, placeIn } from "./places.js";
 import {
-  MOST_LETTERS, examplesOf, fitted, fromHash, isBroken, newState, sourceOf, switchesOf, toHash,
+  MOST_LETTERS, MOST_TOKENS, examplesOf, fitted, fromHash, isBroken, newState, sourceOf, switchesOf, toHash,
 } from "./state.js";
 import { TOUR } from "./tour.js";
 import { drawTree } from "./tree.js";
@@ -252,7 +252,8 @@ export class Translator {
       if (!answer) return;
       this.view = new View(this.translator, this.state, answer);
       this.shown = mine;
-      this.tell("");
+      const { length } = this.translator.source.encode(this.state.text);
+      this.tell(length > MOST_TOKENS ? `Of these ${length.toLocaleString("en")} tokens only the first ${MOST_TOKENS} are read.` : "");
       this.showAnswers();
       this.showFigure();
     } catch (error) {
@@ -334,7 +335,9 @@ export class Translator {
       : "Nothing to see yet: type a sentence.";
     renew(this.content, () => {
       if (!view.tokens.length) return;
-      for (const part of state.off) make("p", this.content, `Without ${NAMES[part]}: ${PARTS[part]}`);
+      for (const part of state.off) {
+        make("p", this.content, `Without ${NAMES[part]}: ${PARTS[part]}${measured(state.model, part)}`);
+      }
       showInside(this.content, box, view, this);
     });
   }
