@@ -178,6 +178,8 @@ def test_heads_can_be_silenced_and_chosen(box: Locator):
     panel(box).get_by_role("radio", name="3").check()
     panel(box).get_by_role("switch", name="head on").click()
     expect(box.locator(".unmasked-answers")).to_contain_text("Without 1 head")
+    silent = panel(box).locator("label", has_text="3").first
+    expect(silent).to_have_css("text-decoration-line", "line-through")  # in every colour
     panel(box).get_by_role("switch", name="head on").click()
     says(box, FIRST)
 

@@ -54,9 +54,6 @@ class Explorable:
             f"</{element}>\n<script>\n{bundle(f'widgets/{self.name}.js')}</script>"
         )
 
-    def __repr__(self) -> str:
-        return self.words
-
 
 # --- Beam search (chapter 9) ------------------------------------------------------------------
 

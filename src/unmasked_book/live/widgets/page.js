@@ -9,7 +9,7 @@ make("style", document.head, "@CSS@");
 globalThis.unmaskedLive = async (box, page) => {
   box.querySelector("[role=status]")?.remove(); // of an earlier try
   const waiting = make("p", box, "Loading the model …", { role: "status" });
-  const inner = make("div", null, null, { class: "unmasked-translator" });
+  const inner = make("div", null, null, { class: "unmasked-translator unmasked-replacing" });
   try {
     box.translator = new Translator(inner, page);
     await box.translator.start();
@@ -20,7 +20,9 @@ globalThis.unmaskedLive = async (box, page) => {
     button?.focus();
     return;
   }
-  box.replaceChildren(...box.querySelectorAll(".unmasked-static"), inner);
+  const drawing = [...box.querySelectorAll(".unmasked-static")];
+  for (const one of drawing) one.classList.add("unmasked-replaced");
+  box.replaceChildren(...drawing, inner);
   box.dataset.ready = "yes";
   if (!page.linked) return;
   box.scrollIntoView({ block: "start" }); // there was a click

@@ -6,7 +6,7 @@ import { PARTS, boxesOf } from "./places.js";
 export const MOST_LETTERS = 300; // of a text
 export const MOST_TOKENS = 100; // of a source: one letter can become eighteen
 
-const EXAMPLES = {
+export const EXAMPLES = {
   "de-en": [
     "Eine schwarze Katze schläft auf einem Stuhl.",
     "Eine Katze jagt eine Frau.",
@@ -23,14 +23,10 @@ const EXAMPLES = {
   ],
 };
 
-export function examplesOf(name) {
-  return EXAMPLES[name] || [];
-}
-
 export function newState(name) {
   return {
     model: name,
-    text: examplesOf(name)[0] || "",
+    text: EXAMPLES[name]?.[0] ?? "", // a model of one's own has no examples
     order: null, // the source's positions, shuffled, but for that of <eos>
     hidden: new Set(), // source positions
     begin: "", // words that the translation begins with

@@ -7,7 +7,7 @@ import { chancesOf, percent, showInside } from "./inside.js";
 import { openModel } from "./loading.js";
 import { NAMES, PARTS, measured, placeIn } from "./places.js";
 import {
-  MOST_LETTERS, MOST_TOKENS, examplesOf, fitted, fromHash, isBroken, newState, sourceOf, switchesOf, toHash,
+  EXAMPLES, MOST_LETTERS, MOST_TOKENS, fitted, fromHash, isBroken, newState, sourceOf, switchesOf, toHash,
 } from "./state.js";
 import { TOUR } from "./tour.js";
 import { drawTree } from "./tree.js";
@@ -71,7 +71,7 @@ export class Translator {
       oninput: () => this.newText(this.text.value),
     });
     const examples = this.group(box, "examples", "unmasked-row unmasked-examples");
-    for (const example of examplesOf(state.model)) {
+    for (const example of EXAMPLES[state.model] ?? []) {
       button(examples, example, () => this.newText((this.text.value = example)), { lang: source });
     }
     this.answers = this.group(box, "translation", "unmasked-answers");
