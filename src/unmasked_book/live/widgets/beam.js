@@ -94,5 +94,4 @@ function beamSearch({ tree, limit }, width, alpha) {
   return { nodes, steps: nodes.at(-1).time };
 }
 
-make("style", document.head, "@CSS@");
 defineElement("unmasked-beam", buildBeam);

@@ -1,4 +1,6 @@
-// What every live part of the book shares: making elements, keys, saying changes, replacing a figure.
+// What every live part of the book shares: making elements, keys, saying changes, replacing a figure; the styles.
+
+make("style", document.head, "@CSS@");
 
 // make("button", parent, "text", { class: "x", onclick: f }): functions become listeners.
 export function make(tag, parent, text, attributes = {}) {

@@ -136,5 +136,4 @@ function build(element, data) {
   attend("decoder");
 }
 
-make("style", document.head, "@CSS@");
 defineElement("unmasked-masks", build);

@@ -3,8 +3,6 @@
 import { make } from "./dom.js";
 import { Translator } from "./translator.js";
 
-make("style", document.head, "@CSS@");
-
 // Fills the box that held the button; `page` is the data that came with it.
 globalThis.unmaskedLive = async (box, page) => {
   box.querySelector("[role=status]")?.remove(); // of an earlier try

@@ -114,5 +114,4 @@ function build(element, data) {
   new ResizeObserver(paint).observe(plot); // and at first
 }
 
-make("style", document.head, "@CSS@");
 defineElement("unmasked-positions", build);
