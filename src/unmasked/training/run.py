@@ -1,8 +1,12 @@
 """From a recipe's tables to a model in a folder: data, model, training, and what is kept."""
 
 import math
+import sys
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,12 +27,13 @@ from ..text.sources import Data, load_data
 from ..transformer import Transformer
 from ..translator import Translator, load
 from .history import History, Row
-from .processes import processes
+from .processes import Processes, processes
 from .recipe import Recipe
-from .trainer import train
+from .trainer import Trainer, train
 
 KEPT = "checkpoints"
 SCORED = 200  # sentences, for BLEU and chrF on the way
+TRIED = 2  # steps, for a first estimate
 TABLES = ("data", "model", "training")  # a recipe's
 SIZES = {  # of models for files: d_model, n_heads, n_layers; tokens, rate, warmup, steps
     "tiny": (128, 4, 2, 2048, 4e-3, 400, 4_000),
@@ -126,6 +131,9 @@ def run(
             size = f"{model.count_parameters():,} parameters, {len(data.training):,} pairs"
             many = f"{group.count} process{'es' * (group.count > 1)}"
             print(*data.notes, f"{size}, {many} on {group.device}{where}", sep="\n", flush=True)
+        expected = estimate(model.to(group.device), corpus, settings, group) if files else ""
+        if group.first and files:
+            print(expected, flush=True)
         history = train(
             model, corpus, settings, watch=seen.watch if seen else None,
             report=seen.report if seen and files else None, every=every or 50, folder=out / KEPT,
@@ -151,14 +159,21 @@ class Validation:
         self.held_out = translator.corpus(data.validation)
         scored = translator.data["name"] == "files" and find_spec("sacrebleu")
         self.scored = data.validation[:SCORED] if scored else ()
+        self.spent = 0.0  # seconds on the last validation
 
     @cached_property
     def batches(self) -> int:
         """Of an epoch."""
         return sum(1 for _ in self.corpus.epoch(0, self.recipe.tokens, self.recipe.seed))
 
+    @cached_property
+    def tokens(self) -> float:
+        """Of a batch, on both sides, without padding."""
+        return sum(len(side) for pair in self.corpus.pairs for side in pair) / self.batches
+
     def watch(self, step: int, model: Transformer) -> Row:
         """The loss of what was held out; after the first step BLEU and chrF, with sacrebleu."""
+        self.began = time.perf_counter()
         self.seen = Translator(model, self.made.source, self.made.target, self.made.about)
         row = {"validation": mean_cross_entropy(model, self.held_out)}
         if step and self.scored:
@@ -177,10 +192,14 @@ class Validation:
                 self.seen.about["best"] = history.rows[-1]
                 self.seen.save(self.out)
             history.write(self.out / "history.csv")
-            row = history.rows[-1]
+            before, row = history.rows[-2:]
+            done, seconds = step - before["step"], row["seconds"] - before.get("seconds", 0.0)
+            speed = self.tokens * done / max(seconds - self.spent, 1e-9)
+            left = tqdm.format_interval(seconds / done * (self.recipe.steps - step))
             where = f"step {step:,} of {self.recipe.steps:,}, epoch {step / self.batches:.1f}"
-            values = f"loss {row['loss']:.3f}, {figures(row)}"
+            values = f"loss {row['loss']:.3f}, {figures(row)}, {speed:,.0f} tokens/s, {left} left"
             tqdm.write(f"{where}: {values}{'; the best so far' * better}")
+        self.spent = time.perf_counter() - self.began
 
     def finish(self, history: History) -> None:
         """Says which model is in the folder, and draws how it came about."""
@@ -202,10 +221,37 @@ def figures(row: Row) -> str:
     return f"perplexity {math.exp(min(row['validation'], 99)):.4g}{scores}"
 
 
+def estimate(model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes) -> str:
+    """From a few steps of a copy, which is then forgotten: what the training will take."""
+    trial = Trainer(deepcopy(model), corpus, replace(recipe, compile=False), group)
+    for number in range(TRIED + 1):  # the first is slower
+        if number == 1:
+            began = time.perf_counter()
+        trial.advance()
+        trial.measured()  # waits for a GPU
+    step = (time.perf_counter() - began) / TRIED
+    whole = f"at most {tqdm.format_interval(step * recipe.steps)} for {recipe.steps:,}"
+    memory = ""
+    with suppress(ImportError):  # Windows does not say
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        if group.device.type == "cuda":
+            most = torch.cuda.max_memory_allocated(group.device)
+        memory = f", {most / 1e9:.1f} GB of memory"
+    return f"about {step:.2g} s a step, {whole} (without validation){memory}"
+
+
 def made_for(data: Data, sizes: Mapping[str, Any]) -> Transformer:
-    """A new model with the data's vocabularies."""
+    """A new model with the data's vocabularies; too large a one is refused in a sentence."""
     vocabularies = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
-    return Transformer(build(TransformerConfig, "model", {**vocabularies, **sizes}))
+    config = build(TransformerConfig, "model", {**vocabularies, **sizes})
+    try:
+        return Transformer(config)
+    except (RuntimeError, TypeError, MemoryError) as error:
+        reason, fix = str(error).partition("\n")[0] or type(error).__name__, "make it smaller"
+        raise invalid("[model]", "sizes that memory has room for", reason, fix) from None
 
 
 def begin(out: Path, resume: bool) -> str:

@@ -2,7 +2,7 @@
 
 A piece is run beside plain.py's with the same random weights. Where the numbers differ, they are
 compared with those of every known mistake, then of every two; a mistake is named only where they
-agree. Of what nobody knows, the smallest case is shown in which it shows.
+agree. What nobody knows is located by what each part receives, and by the smallest case.
 """
 
 import contextlib
@@ -13,8 +13,9 @@ import linecache
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -291,6 +292,8 @@ def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
     lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
     lines += [*short(case), f"  {difference(got, right)}"]
+    if case.sizes and (where := located(step, answer, case)):
+        lines += [f"  {where}"]
     lines[-1] += f"\n{REPORT}{quote('workshop: ' + step)}"
     return "\n".join(lines)
 
@@ -334,6 +337,35 @@ def difference(got: Tensor, right: Tensor) -> str:
     return f"{f'At {at} it' if at else 'It'} should be {values} and is {yours}."
 
 
+def located(step: str, answer: Any, case: Case) -> str:
+    """The first part, by its name and in the order of calls, that receives something else."""
+    theirs, ours = (heard(step, made, case) for made in (answer, getattr(plain, step)))
+    for (name, before), right in ours.items():
+        if (name, before) not in theirs:
+            return f"{name} is called {before} times, and more often is right."
+        for place, pair in enumerate(zip(theirs[name, before], right, strict=False), start=1):
+            if not alike(*pair):
+                return f"{name} is the first part to receive something else: input {place}."
+    return "Every part receives what it should: look at what is done with the last one's result."
+
+
+def heard(step: str, made: Any, case: Case) -> dict[tuple[str, int], list[Tensor]]:
+    """The inputs of a named part each time that it is called, counted from 0."""
+    calls: dict[tuple[str, int], list[Tensor]] = {}
+    module, times = runner(step, made, case), Counter[str]()
+
+    def hear(name: str, _: nn.Module, given: Any) -> None:
+        calls[name, times[name]] = [x.detach().clone() for x in given if isinstance(x, Tensor)]
+        times[name] += 1
+
+    for name, part in module.named_modules():
+        if name:
+            part.register_forward_pre_hook(partial(hear, name))
+    with contextlib.suppress(Exception):
+        module(*copies(case.inputs))
+    return calls
+
+
 # --- Right numbers are not all ------------------------------------------------------------------
 
 
@@ -352,6 +384,8 @@ def careless(step: str, answer: Any) -> str:
         spread = float(answer(50, 50, 64, 2, 1, 8).source_embedding.weight.detach().std())
         if not 0.5 < spread * 8 < 2:
             return f"embeddings begin with a standard deviation of {spread:.3f}, not 1/√D."
+    if step in ("EncoderLayer", "DecoderLayer") and unscaled(step, answer, case):
+        return "in training, what dropout keeps is not scaled up by 1 / (1 - p)."
     pairs = dict(zip(case.names.split(), copies(case.inputs), strict=True))
     inner = next((x for x in pairs.values() if isinstance(x, nn.Module)), run)
     needed: dict[str, Tensor] = {}
@@ -369,3 +403,17 @@ def careless(step: str, answer: Any) -> str:
         if gradient is None or not gradient.any():
             return f"no gradient reaches {name}: is something detached, or under torch.no_grad()?"
     return ""
+
+
+def unscaled(step: str, answer: Any, case: Case) -> bool:
+    """Whether dropout leaves a layer's self-attention smaller, in the mean of many calls."""
+    torch.manual_seed(0)
+    layer, inputs = runner(step, answer, case), copies(case.inputs)
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            if name.startswith(("feed_forward.contract", "cross_attention.output")):
+                parameter.zero_()
+        added = layer(*inputs) - inputs[0]
+        layer.train()
+        kept = sum(layer(*inputs) - inputs[0] for _ in range(50)) / 50
+    return not 0.8 < float((kept * added).sum() / (added * added).sum()) < 1.2

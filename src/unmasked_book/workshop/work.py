@@ -4,6 +4,7 @@ import contextlib
 import io
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,9 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
         said, report, address = last.message.partition(REPORT)
         print(said)
         if last.waiting:
+            others = [name for name in mine if name not in STEPS]
+            if last.step not in mine and (near := get_close_matches(last.step, others, 1, 0.8)):
+                print(f"  There is no {last.step}. Did you mean your {near[0]}?")
             about = steps()[last.step]
             chapter = f"{BOOK}{about['chapter']}.html"
             print(f"  About {about['minutes']} minutes. Its chapter: {chapter}")

@@ -69,7 +69,7 @@ def test_the_best_model_of_two_files_stands_in_the_folder(tmp_path, capsys):
     kept = {"checkpoints", "config.json", "history.csv", "history.png", "model", "tokenizer"}
     assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == kept
     for said in ("43 pairs, 2 left out for an empty", "training: left out 1 of", "40 pairs, 1 ",
-                 "step 8 of 8, epoch ", "perplexity", "BLEU"):  # fmt: skip
+                 "s a step", "step 8 of 8, epoch ", "perplexity", "BLEU", "tokens/s"):  # fmt: skip
         assert said in out
     assert "".join(made.target.pieces("The Dog")).startswith("▁The")
     data = load_data("files", train=["train.de", "train.en"], valid=["valid.de", "valid.en"])

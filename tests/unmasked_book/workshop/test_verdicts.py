@@ -124,6 +124,7 @@ SAID = [
     ("attention", attention(lambda x, q, k: x[:1]), r"shape \[1, .*\], not \[2, "),
     ("attention", attention(lambda x, q, k: x + (k.shape[-2] > 1)), "(?s)none of the .*Smallest case: B = 1, H = 1, T = 1, S = 2, K = 1, E = 1"),
     ("attention", attention(lambda x, q, k: x * (1 + (len(q) > 1))), "(?s)none of the .*Smallest case: B = 2, H = 1, T = 1, S = 1"),
+    ("EncoderLayer", piece("EncoderLayer", (("(y, y, mask)", "(y.tanh(), y, mask)"),)), "self_attention is the first part .* input 1"),
 ]  # fmt: skip
 
 
