@@ -36,8 +36,7 @@ def test_the_papers_numbers_are_our_defaults():
         heads = MultiHeadAttention(config.d_model, config.n_heads).split(torch.zeros(1, 3, 512))
         assert heads.shape == (1, 8, 3, 64)
     big = config_of("big")
-    assert big.dropout_inside == 0.0
-    assert [getattr(big, name) for name in sizes] == [1024, 16, 4096, 6, 6, 0.3, "post"]
+    assert (big.dropout, big.dropout_inside) == (0.3, 0.0)
     search = inspect.signature(beam).parameters
     assert (search["beam_size"].default, search["length_penalty"].default) == (4, 0.6)
     assert EXTRA_LENGTH == 50
