@@ -1,18 +1,10 @@
-"""The recurrent model: what it sees and what it does not."""
+"""The recurrent model learns; what it sees and what it does not, `unmasked.check`'s tests say."""
 
-import pytest
-
-from unmasked import check
 from unmasked.training.recipe import Recipe
 from unmasked_book.examples import LETTERS, speller
 from unmasked_book.experiments.learning import cross_entropy, learn
-from unmasked_book.experiments.lstm import Recurrent, recurrent_like
+from unmasked_book.experiments.lstm import recurrent_like
 from unmasked_book.experiments.root_of_width import spelling_corpus
-
-
-@pytest.mark.parametrize("n_layers", [1, 2])
-def test_it_sees_the_source_and_the_past_and_neither_padding_nor_the_future(n_layers):
-    assert check(Recurrent(20, 20, 8, n_layers=n_layers), source_vocab=20, target_vocab=20).ok
 
 
 def test_it_learns_as_what_it_is_compared_with():
