@@ -32,6 +32,8 @@ PAPER = {"format": "A4", "print_background": True, "tagged": True,
 # The pages' own tables of contents are hidden: the book has one. Each sheet bears its number.
 PRINT = """
 #jb-print-toc { display: none }
+#jb-print-docs-body h1 { margin-bottom: 0.6em !important }
+td, th { font-size: 80%; padding: 0.25em 0.4em !important }
 @page { @bottom-center { content: counter(page); font: 9px sans-serif } }
 """
 STYLE = """
