@@ -17,11 +17,10 @@ from helpers import DEVICES, small_config
 from unmasked import Transformer, check
 from unmasked.checking.report import CLAIMS, Finding
 from unmasked.masks import causal_mask
-from unmasked_book.experiments.lstm import Recurrent
+from unmasked_book.experiments.lstm import recurrent_like
 from unmasked_book.faulty import (
     FAULTY,
     SIZES,
-    SOURCE,
     TARGET,
     TIED,
     VOCABULARIES,
@@ -86,7 +85,7 @@ HEALTHY = {
     "de-en": (lambda: unmasked.load("de-en").model, {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
     "other padding": (other_padding, VOCABULARIES | {"padding": 4}),
-    "LSTM": (lambda: Recurrent(SOURCE, TARGET, WIDTH, n_layers=2), VOCABULARIES),
+    "LSTM": (lambda: recurrent_like(Healthy(), TARGET, 0, n_layers=2), VOCABULARIES),
     "each layer called for each word": (Healthy, VOCABULARIES | {"forward": step}),
     "baggage": (Baggage, VOCABULARIES),
     "a loss in training": (TrainsToALoss, VOCABULARIES),
