@@ -1,4 +1,4 @@
-"""Links between pages and files exist, and what is named elsewhere has its place in the book."""
+"""Links between pages and files exist, and the page of faults is made of their table."""
 
 import re
 
@@ -47,17 +47,6 @@ def test_readme_links_exist_and_lead_there_from_anywhere():
     here = [match[1] for link in found if (match := OURS.match(link))]
     assert all(link.startswith("https://") for link in found)
     assert all((ROOT / path).exists() for path in here)
-
-
-# --- Names ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["bug", "erratum"])
-def test_the_tests_of_every_bug_and_every_erratum_are_named(kind):
-    file = {"bug": "bugs", "erratum": "errata"}[kind]
-    source = (ROOT / f"tests/unmasked_book/test_{file}.py").read_text(encoding="utf-8")
-    tests = {*re.findall(rf"^def (test_{kind}_\d\d)", source, re.MULTILINE)}
-    assert {*re.findall(rf"`(test_{kind}_\d\d)", prose("bugs"))} == tests
 
 
 def test_the_page_of_faults_is_the_table():

@@ -20,24 +20,19 @@ from unmasked_book import recorded
 from unmasked_book.costs import calls
 
 PAGE = prose("paper")
-
-
-def config_of(preset=None, **changes):
-    options = {"source_vocab": 9, "target_vocab": 9, **changes}
-    return TransformerConfig.preset(preset, **options) if preset else TransformerConfig(**options)
+VOCABULARIES = {"source_vocab": 9, "target_vocab": 9}
 
 
 def test_the_papers_numbers_are_our_defaults():
     sizes = ("d_model", "n_heads", "d_ff", "n_layers", "decoder_layers", "dropout", "norm")
-    for config in (config_of(), config_of("base")):
+    base, big = (TransformerConfig.preset(name, **VOCABULARIES) for name in ("base", "big"))
+    for config in (TransformerConfig(**VOCABULARIES), base):
         assert [getattr(config, name) for name in sizes] == [512, 8, 2048, 6, 6, 0.1, "post"]
         assert (config.positions, config.scale_embeddings) == ("sinusoidal", True)
         assert config.dropout_inside == (0.0 if config.tie_embeddings else 0.1)
         heads = MultiHeadAttention(config.d_model, config.n_heads).split(torch.zeros(1, 3, 512))
         assert heads.shape == (1, 8, 3, 64)
-    big = config_of("big")
-    assert big.dropout_inside == 0.0
-    assert [getattr(big, name) for name in sizes] == [1024, 16, 4096, 6, 6, 0.3, "post"]
+    assert (big.dropout, big.dropout_inside) == (0.3, 0.0)
     search = inspect.signature(beam).parameters
     assert (search["beam_size"].default, search["length_penalty"].default) == (4, 0.6)
     assert EXTRA_LENGTH == 50

@@ -63,13 +63,19 @@ def texts(name: str) -> dict[str, list[str]]:
 
 def rows(page: Page) -> Iterator[dict[str, Any]]:
     """What was compared, in how many cases, what differs or by how much, and the limit."""
-    compared = {name: of_model(page, name) for name in shipped_models()}
-    for name, found in (compared | {"random weights": of_configurations(page)}).items():
+    every = {name: of_model(page, name) for name in shipped_models()}
+    for name, found in (every | {"random weights": of_configurations(page)}).items():
         yield from ({"model": name, **each} for each in found)
 
 
-def row(what: str, cases: int, limit: float = 0, **found: Any) -> dict[str, Any]:
+def row(what: str, cases: int, limit: float, **found: float) -> dict[str, Any]:
     return {"what": what, "cases": cases, **found, "limit": limit}
+
+
+def compared(
+    what: str, ours: Sequence[Any], theirs: Sequence[Any], limit: float = 0
+) -> dict[str, Any]:
+    return row(what, len(theirs), limit, differ=different(ours, theirs))
 
 
 def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
@@ -81,15 +87,13 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
 
     for kind, sentences in texts(name).items():
         theirs = [translator.source.encode(sentence) for sentence in sentences]
-        differ = different(engine.ask("ids", sentences), theirs)
-        yield row(f"token IDs: {kind}", len(sentences), differ=differ)
+        yield compared(f"token IDs: {kind}", engine.ask("ids", sentences), theirs)
         if kind in ("captions", "random Unicode"):
             back = [translator.target.decode(tokens) for tokens in theirs]
-            differ = different(engine.ask("texts", theirs), back)
-            yield row(f"tokens back to text: {kind}", len(sentences), differ=differ)
+            yield compared(f"tokens back to text: {kind}", engine.ask("texts", theirs), back)
 
     sources = [translator.read(sentence) for sentence in texts(name)["captions"][::every]]
-    outputs, count = generated(model, sources), len(sources)
+    outputs = generated(model, sources)
     pairs = [(s, [BOS, *t[:-1]]) for s, t in zip(sources, outputs, strict=True)]
     gap, _ = largest_gap(engine, model, pairs)
     yield row("logits", sum(len(t) for _, t in pairs), LIMIT, largest=gap)
@@ -98,13 +102,12 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     what = "every number of the figure, relative to the largest of its kind"
     yield row(what, len(pairs), LIMIT, largest=gap)
 
-    differ = different(engine.search("greedy", sources), outputs)
-    yield row("greedy translations", count, differ=differ)
+    yield compared("greedy translations", engine.search("greedy", sources), outputs)
     alpha = translator.about["length_penalty"]
     searched = beam(model, pad(sources), 5, length_penalty=alpha).tokens[:, 0].tolist()
     best = [without_padding(tokens) for tokens in searched]
-    differ = different(engine.search("beam", sources, width=5, alpha=alpha), best)
-    yield row(f"translations with a beam of 5, length penalty {alpha}", count, differ=differ)
+    what = f"translations with a beam of 5, length penalty {alpha}"
+    yield compared(what, engine.search("beam", sources, width=5, alpha=alpha), best)
 
     for parts in (*((part,) for part in PARTS), ("encoder_positions", "decoder_positions")):
         yield from of_ablation(engine, model, some, parts)
@@ -114,10 +117,9 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
     small = Engine(page, folder_of(name), int8=True)
-    differ = different(small.search("greedy", sources), outputs)
-    yield row("int8: greedy translations", count, 2, differ=differ)
-    differ = different(small.search("beam", sources, width=5, alpha=alpha), best)
-    yield row("int8: beam of 5", count, 2, differ=differ)
+    yield compared("int8: greedy translations", small.search("greedy", sources), outputs, 2)
+    found = small.search("beam", sources, width=5, alpha=alpha)
+    yield compared("int8: beam of 5", found, best, 2)
 
 
 def of_ablation(
@@ -137,9 +139,8 @@ def of_ablation(
     yield row(f"{what}: logits, relative to the largest", len(pairs), limit, largest=gap)
     sources = [source for source, _ in pairs]
     single, exact = (generated(m, sources, 12) for m in (model, copy.deepcopy(model).double()))
-    differ = different(engine.search("greedy", sources, off, limit=12), exact)
-    limit = different(single, exact)
-    yield row(f"{what}: greedy", len(pairs), limit, differ=differ, own=True)
+    found = engine.search("greedy", sources, off, limit=12)
+    yield {**compared(f"{what}: greedy", found, exact, different(single, exact)), "own": True}
 
 
 def of_configurations(page: Page) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,6 @@ from helpers import (
     small_model,
 )
 from helpers.refusals import refusals
-from unmasked import MultiHeadAttention
 from unmasked.interop import from_torch, to_torch, torch_masks
 from unmasked.interop.torch import matching_tensors
 from unmasked.masks import length_mask, padding_mask
@@ -141,8 +140,6 @@ def test_settings_go_along():
     assert theirs.decoder.norm.eps == layer.norm3.eps == 0.1
     back = from_torch(theirs, source_vocab=5, target_vocab=5)
     assert (back.config.dropout, back.config.inner_dropout) == (0.2, 0.05)
-    assert not back.training
-    assert from_torch(theirs.train(), model.config).training
     model.encoder.layers[0].feed_forward.expand.weight.data.zero_()
     assert theirs.encoder.layers[0].linear1.weight.any()  # it is a copy
 
@@ -155,14 +152,12 @@ SIZES = {"source_vocab": 5, "target_vocab": 5}
 CHANGES = [
     (put("", encoder=nn.Identity()), "stacks of PyTorch, TransformerEncoder, got Identity"),
     (put("encoder", norm=None), ".* got another decoder.norm"),
-    (put("decoder", norm=nn.LayerNorm(16, 0.1)), ".* got another decoder.norm"),
     (put(SECOND, norm1=nn.LayerNorm(16, 0.1)), f".* layers alike.* got another {SECOND}.norm1"),
     (put(FIRST, activation=nn.GELU("tanh")), "the activation relu, gelu or swish"),
     (put(SECOND, activation=F.gelu), f".* got another {SECOND}; change it, or convert"),
     (put("decoder.layers.0.dropout2", p=0.5), ".* one dropout.* got another decoder.*dropout2"),
     (put(f"{FIRST}.self_attn", dropout=0.5), ".* got another .*self_attn"),
     (put(f"{FIRST}.self_attn", add_zero_attn=True), ".* got another .*self_attn"),
-    (put(f"{FIRST}.self_attn", kdim=5), ".* got another .*self_attn"),
 ]
 OTHER = {"n_heads": 2, "n_decoder_layers": 3, "norm": "pre", "norm_eps": 0.1, "final_norm": False}
 
@@ -201,29 +196,13 @@ test_what_has_no_counterpart_is_refused = refusals(
 # --- What was changed after it was made -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        put(f"{SECOND}.feed_forward", activation=F.gelu),
-        put("decoder.layers.1.cross_attention", __class__=type("Mine", (MultiHeadAttention,), {})),
-        lambda model: model.decoder.layers[0].register_forward_hook(lambda *_: None),
-        put(f"{FIRST}.attention_residual.dropout", p=0.5),
-        lambda model: model.encoder.layers.__delitem__(1),
-    ],
-)
-def test_a_changed_model_is_refused(change):
-    model = small_model(final_norm=True)
-    to_torch(model)
-    change(model)
-    with pytest.raises(ValueError, match=r"^module: expected .* got another .*; convert the parts"):
-        to_torch(model)
-
-
 def test_a_changed_part_is_refused_and_the_others_are_converted():
-    first, other = small_model().decoder.layers
+    model = small_model()
+    first, second = model.decoder.layers
     first.self_attention.key.bias = None
-    for changed in (first, first.self_attention):
-        with pytest.raises(ValueError, match=r"^module: expected parts as configured"):
+    second.cross_residual.dropout.p = 0.5
+    for changed in (model, first, first.self_attention, second):
+        with pytest.raises(ValueError, match=r"^module: expected .* got another .*; convert the p"):
             to_torch(changed)
-    to_torch(first.cross_attention)
-    to_torch(other)
+    for unchanged in (model.encoder.layers[0], first.cross_attention, second.self_attention):
+        to_torch(unchanged)

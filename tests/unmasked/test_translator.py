@@ -25,13 +25,6 @@ def trained():
     return Translator(copier(), SMALL, LARGE)
 
 
-def test_sentences_become_tokens_with_their_marks():
-    made = untrained()
-    assert made.tokens(["a c", "b"]).tolist() == [[3, 5, EOS], [4, EOS, PADDING]]
-    corpus = made.corpus([("a c", "F"), ("b", "A B")])
-    assert corpus.pairs == [([3, 5, EOS], [BOS, 8, EOS]), ([4, EOS], [BOS, 3, 4, EOS])]
-
-
 @pytest.mark.parametrize(("beam_size", "batch"), [(1, 4), (3, 1), (3, 4), (3, 128)])
 def test_each_translation_is_the_one_found_alone_and_in_its_place(monkeypatch, beam_size, batch):
     monkeypatch.setattr(translator, "BATCH", batch)

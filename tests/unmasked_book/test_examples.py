@@ -1,6 +1,5 @@
 """The words to spell, and training on them."""
 
-from helpers.refusals import refusals
 from unmasked.loss import translation_loss
 from unmasked.training.fit import fit
 from unmasked_book import examples
@@ -17,8 +16,3 @@ def test_training_lowers_the_loss_and_ends_in_evaluation_mode():
     assert sum(losses[-5:]) < sum(losses[:5])
     assert not model.training
     assert train()[1] == losses  # with the same seed
-
-
-test_what_cannot_work_is_refused = refusals(
-    (lambda: fit(examples.speller(), translation_loss, []), "batches: .* at least one"),
-)

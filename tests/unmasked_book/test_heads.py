@@ -1,27 +1,14 @@
-"""Which subwords belong together; the atlas of heads, on maps whose answers are known."""
+"""The atlas of heads, on maps whose answers are known."""
 
 import torch
 
 from helpers import difference, small_config
-from helpers.refusals import refusals
 from unmasked import Transformer
 from unmasked.evaluation import SentenceMaps, maps_of_pairs
 from unmasked.tokens import Words
 from unmasked.translator import Translator
 from unmasked_book import heads
-from unmasked_book.heads import ROLES, head_atlas, word_of_each
-
-# --- Words in pieces --------------------------------------------------------------------------
-
-
-def test_each_piece_belongs_to_its_word():
-    pieces = ["▁ein", "▁eis", "ver", "käufer", ",", "▁", "x", "▁geht", "."]
-    assert word_of_each(pieces, ["ein", "eisverkäufer", ",", "x", "geht", "."]) == [
-        0, 1, 1, 1, 2, 3, 3, 4, 5,
-    ]  # fmt: skip
-
-
-# --- What heads look at -----------------------------------------------------------------------
+from unmasked_book.heads import ROLES, head_atlas
 
 WORDS = Words.of(["a b c d"])
 PAIRS = [("a b", "c d a"), ("c", "b"), ("d c b a", "a b")]
@@ -71,8 +58,3 @@ def test_every_head_of_every_layer_is_measured():
         previous += [each.encoder[:, :, row, row - 1] for row in rows]
     assert difference(found["cross"]["aligned"], torch.stack(aligned).mean(0)) < 1e-12
     assert difference(found["encoder"]["previous"], torch.stack(previous).mean(0)) < 1e-12
-
-
-test_what_does_not_fit_together_is_refused = refusals(
-    (lambda: word_of_each(["▁a", "<unk>"], ["a", "b"]), "pieces"),
-)

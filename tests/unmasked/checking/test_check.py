@@ -17,10 +17,10 @@ from helpers import DEVICES, small_config
 from unmasked import Transformer, check
 from unmasked.checking.report import CLAIMS, Finding
 from unmasked.masks import causal_mask
+from unmasked_book.experiments.lstm import recurrent_like
 from unmasked_book.faulty import (
     FAULTY,
     SIZES,
-    SOURCE,
     TARGET,
     TIED,
     VOCABULARIES,
@@ -46,26 +46,6 @@ class Baggage(Healthy):
         self.number, self.nothing = torch.tensor(2.0), torch.empty(0)
         self.computed = self.generator.weight / 2
         self.names = {"words": {"a": 0, "b": 1}, "seen": {1, 2}, "none": None}
-
-
-class Recurrent(nn.Module):
-    """No Transformer: one LSTM reads the source, another begins where it ended."""
-
-    def __init__(self):
-        super().__init__()
-        self.source_words, self.target_words = (nn.Embedding(n, WIDTH) for n in (SOURCE, TARGET))
-        self.encoder, self.decoder = (nn.LSTM(WIDTH, WIDTH, batch_first=True) for _ in range(2))
-        self.output = nn.Linear(WIDTH, TARGET)
-
-    def forward(self, source, target):
-        read = nn.utils.rnn.pack_padded_sequence(
-            self.source_words(source),
-            (source != 0).sum(1).cpu(),
-            batch_first=True,
-            enforce_sorted=False,
-        )
-        states, _ = self.decoder(self.target_words(target), self.encoder(read)[1])
-        return self.output(states)
 
 
 class TrainsToALoss(Healthy):
@@ -105,7 +85,7 @@ HEALTHY = {
     "de-en": (lambda: unmasked.load("de-en").model, {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
     "other padding": (other_padding, VOCABULARIES | {"padding": 4}),
-    "LSTM": (Recurrent, VOCABULARIES),
+    "LSTM": (lambda: recurrent_like(Healthy(), TARGET, 0, n_layers=2), VOCABULARIES),
     "each layer called for each word": (Healthy, VOCABULARIES | {"forward": step}),
     "baggage": (Baggage, VOCABULARIES),
     "a loss in training": (TrainsToALoss, VOCABULARIES),

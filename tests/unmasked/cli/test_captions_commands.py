@@ -59,13 +59,6 @@ def test_the_data_is_in_the_direction_that_is_asked_for_its_subwords_of_the_trai
     assert data.source.to_json() == Subwords.of(text, 200).to_json()
 
 
-def test_a_training_notes_its_validation_loss(run):
-    rows = [line.split(",") for line in (run / "history.csv").read_text().splitlines()]
-    column = [row[rows[0].index("validation")] for row in rows[1:]]
-    assert len(column) == 3  # before the first step, and after every second one
-    assert all(4 < float(value) < 8 for value in column)
-
-
 def test_a_model_in_subwords_comes_back_from_its_folder(run, tmp_path):
     made = Translator.load(run)
     assert made.source is made.target
@@ -75,9 +68,6 @@ def test_a_model_in_subwords_comes_back_from_its_folder(run, tmp_path):
     assert same_tensors(half, {name: tensor.half() for name, tensor in whole.items()})
     again = Translator.load(tmp_path / "half")
     assert next(again.model.parameters()).dtype == torch.float32
-    texts = [english for _, english in PAIRS[:5]]
-    assert again.tokens(texts).tolist() == made.tokens(texts).tolist()
-
     made.target = Subwords.from_json(made.source.to_json())
     with pytest.raises(ValueError, match=r"^target: expected the source's own subwords"):
         made.save(tmp_path / "two")

@@ -304,10 +304,11 @@ def test_a_command_line_that_cannot_be_read_is_said_with_the_usage(command, line
 
 def test_the_best_device_unless_another_is_named(monkeypatch):
     """Some builds of PyTorch for GPUs raise an error where none is and one counts them."""
-    monkeypatch.setattr(options, "device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: pytest.fail("counted"))
     assert options.chosen_device(None) == torch.device("cpu")
-    monkeypatch.setattr(options, "device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     for name, chosen in ((None, "cuda"), ("cuda:1", "cuda:1"), ("cpu", "cpu")):
         assert options.chosen_device(name) == torch.device(chosen)

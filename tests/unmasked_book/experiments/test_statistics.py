@@ -1,17 +1,10 @@
 """Honest intervals, paired differences, and rows that are named by their options."""
 
 import math
-from statistics import fmean
 
 import pytest
 
-from unmasked_book.experiments.statistics import (
-    above,
-    deciding,
-    difference,
-    forest,
-    interval,
-)
+from unmasked_book.experiments.statistics import deciding, forest, interval
 
 
 def test_an_interval_is_the_mean_and_t_times_its_error():
@@ -19,14 +12,6 @@ def test_an_interval_is_the_mean_and_t_times_its_error():
     reach_ = 2.776 * math.sqrt(2.5) / math.sqrt(5)
     assert found == pytest.approx((3.0, 3.0 - reach_, 3.0 + reach_))
     assert str(interval([0.5, 0.7])) == "0.6 (-0.671 to 1.87)"
-
-
-def test_what_both_share_cancels_out():
-    a, b = [1.0, 5.0, 9.0, 2.0, 7.0], [0.5, 4.4, 8.6, 1.5, 6.5]
-    assert above(a, b)
-    assert not above(b, a)
-    assert interval(a).low < interval(b).high  # side by side they overlap
-    assert difference(a, b).mean == pytest.approx(fmean(a) - fmean(b))
 
 
 def test_what_decides_is_found_in_the_rows_and_drawn_in_units_of_what_is_clear():
