@@ -76,6 +76,28 @@ def test_equals_the_sum_written_out_by_hand(batch, n_heads, queries, keys, width
     assert weights[~mask.expand(full)].eq(0).all()
 
 
+def test_the_numbers_of_the_numpy_walkthrough():
+    """Four word vectors, seed 42."""
+    words = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
+    draws = np.random.RandomState(42)
+    projections = [draws.randint(3, size=(3, 3)) for _ in range(3)]
+    expected = [
+        [0.98522025, 1.74174051, 0.75652026],
+        [0.90965265, 1.40965265, 0.5],
+        [0.99851226, 1.75849334, 0.75998108],
+        [0.99560386, 1.90407309, 0.90846923],
+    ]
+    found = attention(*(torch.tensor(words @ projection).double() for projection in projections))
+    assert difference(found, torch.tensor(expected, dtype=torch.float64)) < 1e-8
+
+
+def test_maps_that_nobody_asks_for_are_not_computed():
+    fused = F.scaled_dot_product_attention
+    with patch.object(F, "scaled_dot_product_attention", wraps=fused) as called:
+        MultiHeadAttention(8, 2)(torch.randn(1, 3, 8))
+    assert called.call_count == 1
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_with_and_without_weights_the_same_numbers_and_gradients(dtype, device):
