@@ -41,6 +41,9 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return dropout(x, self.p) if self.training else x
 
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
 
 # --- Attention --------------------------------------------------------------------------------
 
