@@ -17,7 +17,14 @@ from torch.nn.utils.parametrizations import weight_norm
 from torch.optim.swa_utils import AveragedModel
 
 from helpers import (
-    DEVICES, MODELS, as_target, difference, layer_config, put, ragged, small_model,
+    DEVICES,
+    MODELS,
+    as_target,
+    difference,
+    layer_config,
+    put,
+    ragged,
+    small_model,
 )  # fmt: skip
 from unmasked import loss
 from unmasked.encoder import EncoderLayer, Residual

@@ -112,14 +112,9 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(options
     ours = Trainer(model, small_corpus(), recipe, ALONE)
     for parameter in model.parameters():  # what an earlier one left changes nothing
         parameter.grad = torch.full_like(parameter, 1e3)
-    decay = 0.0 if recipe.optimizer == "adam" else 0.3
-    groups = [
-        {
-            "params": [x for x in expected.parameters() if x.dim() == n],
-            "weight_decay": (n - 1) * decay,
-        }
-        for n in (1, 2)
-    ]
+    vectors, matrices = ([x for x in expected.parameters() if x.dim() == n] for n in (1, 2))
+    matrices = {"params": matrices, "weight_decay": 0.3 * (recipe.optimizer == "adamw")}
+    groups = [{"params": vectors, "weight_decay": 0.0}, matrices]
     theirs = torch.optim.AdamW(groups, betas=(0.9, 0.9), eps=1e-9)
     for step in (1, 2, 3):
         some = slice(5 * step, 5 * step + 7)
