@@ -16,16 +16,10 @@ import torch
 from safetensors import SafetensorError
 
 from helpers import same_tensors
-from helpers.crashes import killed
+from helpers.crashes import killed, listed
 from helpers.small_training import RECIPE, quiet, small, small_corpus, stopping_at
 from unmasked.storage import checkpoint
 from unmasked.storage.files import tensors_of
-from unmasked.storage.lock import LOCK
-
-
-def listed(folder):
-    """But for the lock, which stays where it was made."""
-    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
 
 
 @pytest.fixture(scope="module")

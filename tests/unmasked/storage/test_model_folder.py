@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 
 from helpers import crashes, put, same_tensors, small_config
-from helpers.crashes import held
+from helpers.crashes import held, listed
 from helpers.side_by_side import save_in_turn, together
 from unmasked import Transformer
 from unmasked.config import POSITIONS
@@ -30,10 +30,6 @@ SIZES = {"source_vocab": np.int64(len(SMALL)), "target_vocab": len(LARGE)}
 
 def untrained(**changes):
     return Translator(Transformer(small_config(**SIZES, **changes)).eval(), SMALL, LARGE)
-
-
-def listed(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def holds(folder, made):
