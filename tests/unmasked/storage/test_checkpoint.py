@@ -1,4 +1,4 @@
-"""A training that is killed, damaged or out of room: what is on the disk, and how it goes on."""
+"""A training that is killed, damaged, alone or not: what is on the disk, and how it goes on."""
 
 import copy
 import errno
@@ -18,8 +18,9 @@ from safetensors import SafetensorError
 from helpers import same_tensors
 from helpers.crashes import killed, listed
 from helpers.small_training import RECIPE, quiet, small, small_corpus, stopping_at
-from unmasked.storage import checkpoint
+from unmasked.storage import checkpoint, lock
 from unmasked.storage.files import tensors_of
+from unmasked.storage.lock import LOCK, held
 
 
 @pytest.fixture(scope="module")
@@ -202,3 +203,39 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(written, folder, where, err
         quiet(small(), folder=folder, resume=True, checkpoint_every=10)
     assert listed(folder) == ["step-00000004", "step-00000008"]
     assert same_tensors(resumed(folder), written[1])
+
+
+# --- One training at a time -------------------------------------------------------------------
+
+
+def test_a_second_training_is_refused_while_the_first_goes_on_and_what_was_killed_holds_nothing(
+    tmp_path,
+):
+    (tmp_path / LOCK).write_text("by one that was killed")
+    model, whole = small(), small()
+
+    def watch(*_):
+        for resume in (False, True):
+            with pytest.raises(ValueError, match="got one that writes there now; "):
+                quiet(small(), folder=tmp_path, resume=resume)
+
+    quiet(model, folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
+    quiet(whole)
+    assert same_tensors(tensors_of(model), tensors_of(whole))
+    quiet(small(), folder=tmp_path, resume=True)  # it is free again
+
+
+def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
+    class Never(lock.FileLock):
+        def _acquire(self):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "FileLock", Never)
+    with held(tmp_path):
+        pass
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"file: no training can be kept here \("):
+        quiet(small(), folder=tmp_path / "file", watch=lambda *_: pytest.fail("began"))

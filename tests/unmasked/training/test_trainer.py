@@ -87,11 +87,11 @@ def test_the_corners_of_the_trapezoid():
 # --- One update -------------------------------------------------------------------------------
 
 
-def updated(recipe, model=None, step=4, corpus=None):
+def updated(recipe, model=None, step=4, corpus=small_corpus()):  # noqa: B008
+    """Weights and loss after one update."""
     model = model or exact()
-    corpus = corpus or small_corpus()
-    measured = Trainer(model, corpus, recipe, ALONE).update(step, corpus.pairs[:12])
-    return tensors_of(model), *measured.tolist()
+    loss, _ = Trainer(model, corpus, recipe, ALONE).update(step, corpus.pairs[:12])
+    return tensors_of(model), loss.item()
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_at_first_every_second_update_translates_back(step, back):
     sources = [[*s[:-1], 5, EOS] for s in sources]  # so that the two directions differ
     there = Corpus(sources, targets, joint=True)
     other = Corpus([t[1:] for t in targets], [[BOS, *s] for s in sources])
-    mixed, _, _ = updated(recipe, step=step, corpus=there)
+    mixed, _ = updated(recipe, step=step, corpus=there)
     plain = replace(recipe, both_ways=0.0)
-    expected, _, _ = updated(plain, step=step, corpus=other if back else there)
+    expected, _ = updated(plain, step=step, corpus=other if back else there)
     assert same_tensors(mixed, expected)
 
 
@@ -239,25 +239,18 @@ def test_a_row_is_the_mean_of_the_steps_since_the_last():
     assert rows["rate"] == [rate_at(step, RECIPE, 8) for step in (5, 10, 12)]
 
 
-def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand(monkeypatch):
+def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand():
     """After every step: where the training itself stands is another model."""
-    model, seen, walked, advance = small(), [], [], Trainer.advance
-
-    def advancing(self):
-        advance(self)
-        walked.append(copies(self.model))
-
-    monkeypatch.setattr(Trainer, "advance", advancing)
-    first, recipe = copies(model), replace(RECIPE, average=0.7)
-    quiet(model, recipe, watch=lambda _, model: seen.append(copies(model)))
-    assert len(walked) == len(seen) - 1 == 12
-    assert same_tensors(seen[0], first)
-    expected = walked[0]
-    assert furthest(seen[1], expected) < 1e-6
-    for weights, shown in zip(walked[1:], seen[2:], strict=True):
+    model, seen, walked = small(), [], []
+    quiet(small(), NO_AVERAGE, watch=lambda _, model: walked.append(copies(model)))
+    quiet(model, replace(RECIPE, average=0.7), watch=lambda _, model: seen.append(copies(model)))
+    assert same_tensors(seen[0], walked[0])
+    expected = walked[1]
+    for weights, shown in zip(walked[2:], seen[2:], strict=True):
         expected = {name: 0.7 * expected[name] + 0.3 * weights[name] for name in expected}
         assert furthest(shown, expected) < 1e-6
         assert furthest(shown, weights) > 1e-4
+    assert len(seen) == 13
     assert same_tensors(tensors_of(model), seen[-1])
     assert model.generator.weight is model.target_embedding.tokens.weight
 
