@@ -220,7 +220,8 @@ def test_the_packed_way_is_gone_where_it_may(monkeypatch):
         (f"{LAST}.cross_residual.dropout", "p"),
     ],
 )
-def test_dropout_in_one_place_alone_drops_something_packed_or_not(path, name):
+def test_packed_dropout_is_applied_in_every_place(path, name):
+    """Each place alone drops something, in the packed version as in the padded one."""
     model, given = made(dropout=0.0).train(), batch()
     put(path, **{name: 0.5})(model)
     for packed in (False, True):
