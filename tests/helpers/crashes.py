@@ -6,13 +6,11 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from helpers import same_tensors
-from unmasked import Transformer, TransformerConfig
+from helpers.small_training import small
 from unmasked.storage.files import UNFINISHED, tensors_of
+from unmasked.storage.lock import LOCK
 from unmasked.storage.model import CONFIG
 from unmasked.tokens import Subwords
 from unmasked.translator import Translator
@@ -57,15 +55,17 @@ def killed(folder: Path, write: Callable[[], object], copies: Path) -> list[tupl
     return found
 
 
+def listed(folder: Path) -> list[str]:
+    """But for the lock, which stays where it was made."""
+    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+
+
 @cache
 def made(name: str) -> Translator:
     """With words and weights of its own."""
     words = Subwords.of([f"the {name} dog sleeps", "der Hund"], 40)
-    sizes: dict[str, Any] = {"source_vocab": len(words), "target_vocab": len(words)}
-    with torch.random.fork_rng():
-        torch.manual_seed(NAMES.index(name))
-        model = Transformer(TransformerConfig(**sizes, d_model=16, d_ff=16, n_heads=2, n_layers=1))
-    return Translator(model, words, words, {"name": name})
+    sizes = {"source_vocab": len(words), "target_vocab": len(words), "d_ff": 8 + NAMES.index(name)}
+    return Translator(small(**sizes), words, words, {"name": name})
 
 
 def held(folder: Path) -> str:

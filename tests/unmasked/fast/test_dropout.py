@@ -20,11 +20,12 @@ def test_as_many_are_dropped_as_asked_and_the_mean_stays(p, dtype):
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (7, 1, 9)])
-def test_every_element_is_kept_at_times_and_dropped_at_times(shape):
-    x = torch.ones(shape).transpose(0, -1)
+def test_every_element_is_kept_at_times_and_dropped_at_times_and_so_is_its_gradient(shape):
+    x = torch.ones(shape).transpose(0, -1).requires_grad_()
     many = torch.stack([dropout(x, 0.5) for _ in range(200)])
     assert (many == 2).any(0).all()
     assert (many == 0).any(0).all()
+    assert torch.equal(torch.autograd.grad(many.sum(), x)[0], many.sum(0))
 
 
 def test_neighbours_are_independent():
@@ -34,21 +35,10 @@ def test_neighbours_are_independent():
         assert both == pytest.approx(0.25, abs=0.003)
 
 
-def test_the_gradient_goes_where_the_value_went_and_a_seed_repeats_it():
-    x = torch.ones(1000, requires_grad=True)
-    torch.manual_seed(1)
-    y = dropout(x, 0.5)
-    y.sum().backward()
-    assert torch.equal(x.grad, y.detach())
-    torch.manual_seed(1)
-    assert torch.equal(dropout(x, 0.5), y)
-
-
 def test_off_in_evaluation_and_at_zero_and_elsewhere_pytorchs_own(monkeypatch):
     x = torch.randn(10)
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0).train()(x) is x
     assert not torch.equal(Dropout(0.5).train()(x), x)
-    assert "p=0.5" in repr(Dropout(0.5))
     monkeypatch.setattr(F, "dropout", lambda _, p: ("torch", p))
     assert dropout(torch.empty(3, device="meta"), 0.25) == ("torch", 0.25)

@@ -1,9 +1,12 @@
-"""Grids: the colours and arrays in the axes, and the words that go with them."""
+"""Grids: the colours and arrays in the axes, the words that go with them, and the picture."""
+
+import io
 
 import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_hex
+from PIL import Image
 
 from helpers.refusals import refusals
 from unmasked import plots
@@ -67,7 +70,7 @@ def test_masks_are_drawn_square_by_square_with_their_reasons(mask, words, expect
     assert legend == [reason for reason in FILL if any(reason in row for row in expected)]
 
 
-# --- Attention maps, batches and refusals -----------------------------------------------------
+# --- Attention maps, pictures and refusals ----------------------------------------------------
 
 WEIGHTS = torch.tensor([[0.25, 0.75], [1.0, 0.0]])
 
@@ -79,6 +82,16 @@ def test_attention_maps_name_the_strongest_key_of_each_query():
     assert np.array_equal(picture.figure.axes[1].images[0].get_array(), WEIGHTS)
     assert "$x_$ → b to k0 1.00; framed: $x_$ → b to k0" in picture.words
     assert picture._repr_png_()  # a dollar is a letter
+
+
+def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
+    first, second = (plots.masks({"causal": causal_mask(3)}) for _ in range(2))
+    assert first._repr_png_() == second._repr_png_()
+    assert repr(first) == first.words
+    first.save(tmp_path / "mask.svg")
+    assert "<svg" in (tmp_path / "mask.svg").read_text()
+    image = Image.open(io.BytesIO(first._repr_png_()))
+    assert image.size[0] == pytest.approx(6.8 * 144, abs=2)
 
 
 test_what_cannot_be_drawn_is_refused = refusals(

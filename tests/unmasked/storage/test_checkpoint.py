@@ -1,5 +1,6 @@
-"""A training that is killed, damaged or out of room: what is on the disk, and how it goes on."""
+"""A training that is killed, damaged, alone or not: what is on the disk, and how it goes on."""
 
+import copy
 import errno
 import json
 import os
@@ -15,16 +16,11 @@ import torch
 from safetensors import SafetensorError
 
 from helpers import same_tensors
-from helpers.crashes import killed
+from helpers.crashes import killed, listed
 from helpers.small_training import RECIPE, quiet, small, small_corpus, stopping_at
-from unmasked.storage import checkpoint
+from unmasked.storage import checkpoint, lock
 from unmasked.storage.files import tensors_of
-from unmasked.storage.lock import LOCK
-
-
-def listed(folder):
-    """But for the lock, which stays where it was made."""
-    return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
+from unmasked.storage.lock import LOCK, held
 
 
 @pytest.fixture(scope="module")
@@ -68,24 +64,24 @@ def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(t
     with patch.object(checkpoint, "save", dying), pytest.raises(KeyboardInterrupt):
         quiet(small(), **options, folder=folder, resume=True)
     events, copies = zip(*deaths, strict=True)
-    for copy in copies:
-        assert same_tensors(resumed(copy, **options), tensors_of(whole))
-        assert not list(copy.glob(".unfinished-*"))
+    for left in copies:
+        assert same_tensors(resumed(left, **options), tensors_of(whole))
+        assert not list(left.glob(".unfinished-*"))
     for event in ("os.mkdir", "open weights", "open state", "os.rename .unf", "os.rename s",
                   "os.remove", "none"):  # fmt: skip
         assert event in " ".join(events)
 
 
 @pytest.mark.parametrize(
-    ("step", "average"), [(0, 0.9), (1, None), (5, 0.9), (8, None), (8, 0.9), (11, None)]
+    ("step", "average"), [(0, 0.9), (1, None), (5, 0.9), (8, None), (8, 0.9), (11, None), (12, 0.9)]
 )
 def test_stopped_between_any_two_steps_it_goes_on_in_the_same_way(tmp_path, step, average):
-    """Weights, losses, norms and rates; also of windows that a checkpoint cuts in two."""
+    """Weights, losses, norms and rates; also of windows that a checkpoint cuts in two; or done."""
     recipe = replace(RECIPE, average=average)
     options = {"every": 5, "checkpoint_every": 3}
     model, other = small(), small()
     expected = quiet(model, recipe, **options)
-    with stopping_at(step), pytest.raises(KeyboardInterrupt):
+    with stopping_at(step), suppress(KeyboardInterrupt):
         quiet(small(), recipe, **options, folder=tmp_path)
     torch.manual_seed(99)  # what the next process draws elsewhere does not matter
     history = quiet(other, recipe, **options, folder=tmp_path, resume=True)
@@ -93,13 +89,6 @@ def test_stopped_between_any_two_steps_it_goes_on_in_the_same_way(tmp_path, step
     for name in ("step", "loss", "norm", "rate"):
         assert history[name] == expected[name]
     assert history["seconds"] == sorted(history["seconds"])
-
-
-def test_a_finished_training_is_resumed_without_a_step(tmp_path):
-    model, again = small(), small()
-    first = quiet(model, folder=tmp_path)
-    assert quiet(again, folder=tmp_path, resume=True).rows == first.rows
-    assert same_tensors(tensors_of(model), tensors_of(again))
 
 
 # --- On disk ----------------------------------------------------------------------------------
@@ -142,11 +131,11 @@ def test_all_is_on_the_disk_before_it_has_its_name_and_folders_where_that_can_be
 # --- Damaged ----------------------------------------------------------------------------------
 
 
-def refused(folder, message, recipe=RECIPE, model=None, corpus=None):
+def refused(folder, message, model=None, **changes):
     model = model or small()
-    before = {name: x.clone() for name, x in tensors_of(model).items()}
+    before = copy.deepcopy(tensors_of(model))
     with pytest.raises(ValueError, match=message):
-        quiet(model, recipe, corpus, folder=folder, resume=True)
+        quiet(model, folder=folder, resume=True, **changes)
     assert same_tensors(tensors_of(model), before)
 
 
@@ -166,23 +155,19 @@ def test_any_flipped_bit_is_found(folder):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("weights", slice(-2), "got weights.safetensors with another sum"),
-        ("state", slice(-2), "got state.json: Expecting"),
-        ("state", b"[" * 100_000, "got state.json: maximum recursion"),
-        ("state", b'{"format": "unmasked checkpoint 1"}', "checkpoint 2', got 'unmasked .* 1'"),
+        ("weights.safetensors", b"", "got weights.safetensors with another sum"),
+        ("state.json", b"[" * 100_000, "got state.json: maximum recursion"),
+        ("state.json", b'{"format": "unmasked 1"}', "checkpoint 2', got 'unmasked 1'"),
     ],
 )
-def test_what_is_damaged_or_not_ours_is_refused(folder, name, content, message):
-    [file] = (folder / "step-00000008").glob(f"{name}.*")
-    right = file.read_bytes()
-    file.write_bytes(right[content] if isinstance(content, slice) else content)
+def test_what_is_damaged_or_not_ours_is_refused_until_it_is_deleted(
+    written, folder, name, content, message
+):
+    newest = folder / "step-00000008"
+    (newest / name).write_bytes(content)
     refused(folder, rf"step-00000008: expected .*{message}.*; .* folder")
-
-
-def test_without_a_damaged_one_the_one_before_is_resumed(written, folder):
-    shutil.rmtree(folder / "step-00000008")
-    assert checkpoint.newest(folder).state["step"] == 4
-    assert same_tensors(resumed(folder), written[1])
+    shutil.rmtree(newest)
+    assert same_tensors(resumed(folder), written[1])  # from step 4
 
 
 @pytest.mark.parametrize(
@@ -218,3 +203,39 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(written, folder, where, err
         quiet(small(), folder=folder, resume=True, checkpoint_every=10)
     assert listed(folder) == ["step-00000004", "step-00000008"]
     assert same_tensors(resumed(folder), written[1])
+
+
+# --- One training at a time -------------------------------------------------------------------
+
+
+def test_a_second_training_is_refused_while_the_first_goes_on_and_what_was_killed_holds_nothing(
+    tmp_path,
+):
+    (tmp_path / LOCK).write_text("by one that was killed")
+    model, whole = small(), small()
+
+    def watch(*_):
+        for resume in (False, True):
+            with pytest.raises(ValueError, match="got one that writes there now; "):
+                quiet(small(), folder=tmp_path, resume=resume)
+
+    quiet(model, folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
+    quiet(whole)
+    assert same_tensors(tensors_of(model), tensors_of(whole))
+    quiet(small(), folder=tmp_path, resume=True)  # it is free again
+
+
+def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
+    class Never(lock.FileLock):
+        def _acquire(self):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "FileLock", Never)
+    with held(tmp_path):
+        pass
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"file: no training can be kept here \("):
+        quiet(small(), folder=tmp_path / "file", watch=lambda *_: pytest.fail("began"))

@@ -16,7 +16,6 @@ from unmasked.text.phrasebook import (
     of_clause,
     sentence_pairs,
 )
-from unmasked.text.phrasebook.clause import Clause, Nominal
 from unmasked.text.phrasebook.lexicon import PRONOUNS, SAYING
 from unmasked.text.phrasebook.sentences import CONSTRUCTIONS, Dice, action
 
@@ -108,22 +107,14 @@ def test_there_are_more_than_a_million_training_pairs():
 
     Of clauses there are at least so many as were drawn, and once² / 2 twice more (Chao, 1984).
     """
-
-    def text(tokens):
-        return " ".join(token.word for token in tokens)
-
-    speakers = [Clause(Nominal(who, "subject"), verb) for who in PRONOUNS for verb in SAYING]
-    introductions = {text(german.clause(said)) for said in speakers}
     dice, drawn = Dice(0), Counter()
     while drawn.total() < 5000:
         said = action(dice)
         if not any(is_held_out(*combination) for combination in of_clause(said)):
-            drawn[text(german.subordinate(said))] += 1
+            drawn[" ".join(token.word for token in german.subordinate(said))] += 1
     times = Counter(drawn.values())
     clauses = len(drawn) + times[1] ** 2 / 2 / times[2]
-    assert len(introductions) == 28
-    assert len(introductions) * clauses > 10**6
-    assert not any("," in part for part in introductions | drawn.keys())
+    assert len(PRONOUNS) * len(SAYING) * clauses > 10**6
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,18 @@ def example():
     return history
 
 
-def test_columns_and_the_table():
+def test_columns_the_table_and_the_file(tmp_path):
     history = example()
     assert (history["step"], history["loss"]) == ([0, 5, 10], [3.14159, 2.0])
     lines = repr(history).split("\n")
     assert lines[0].split() == history.names() == ["step", "exact", "loss", "seconds"]
     assert lines[2:] == ["   5         3.142      0.5", "  10   0.75      2    12346"]
     assert history.table("loss", "step", last=2) == " loss  step\n3.142     5\n    2    10"
+    history.write(str(tmp_path / "history.csv"))
+    with (tmp_path / "history.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0] == {"step": "0", "exact": "0.25", "loss": "", "seconds": ""}
+    assert float(rows[1]["loss"]) == 3.14159
     odd = History([{"step": 1000, "loss": math.nan, "norm": math.inf}])
     assert odd.table().split("\n")[1].split() == ["1000", "nan", "inf"]
 
@@ -33,11 +38,3 @@ test_what_was_not_measured_is_refused = refusals(
     (lambda: History()["loss"], "names: .* measured, got loss; train first"),
     (lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"), r"names: .* got \['a', 'b'\]"),
 )
-
-
-def test_the_file(tmp_path):
-    example().write(str(tmp_path / "history.csv"))
-    with (tmp_path / "history.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert rows[0] == {"step": "0", "exact": "0.25", "loss": "", "seconds": ""}
-    assert float(rows[1]["loss"]) == 3.14159

@@ -54,11 +54,6 @@ def test_each_process_has_a_gpu_of_its_own_or_shares_the_processor(monkeypatch, 
     with processes(asked) as group:
         assert (group.rank, group.count, group.device, group.first) == (3, 4, got, False)
     assert called == calls
-
-
-def test_more_processes_than_gpus_are_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("LOCAL_RANK", "4")  # more processes than GPUs
     with pytest.raises(ValueError, match=r"^LOCAL_RANK: expected"), processes("cuda"):
         pass

@@ -17,7 +17,6 @@ from unmasked.storage import checkpoint
 from unmasked.storage.files import tensors_of
 from unmasked.text.corpus import Corpus, StreamedCorpus
 from unmasked.tokens import BOS, EOS, Words
-from unmasked.training import trainer
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe, rate_at
 from unmasked.training.trainer import Trainer
@@ -33,6 +32,11 @@ def exact():
 
 def copies(model):
     return {name: x.clone() for name, x in tensors_of(model).items()}
+
+
+def meddle(model):
+    """Leaves gradients and the mode of training."""
+    translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
 
 
 def furthest(a, b):
@@ -83,11 +87,11 @@ def test_the_corners_of_the_trapezoid():
 # --- One update -------------------------------------------------------------------------------
 
 
-def updated(recipe, model=None, step=4, corpus=None):
+def updated(recipe, model=None, step=4, corpus=small_corpus()):  # noqa: B008
+    """Weights after one update, and what it measured."""
     model = model or exact()
-    corpus = corpus or small_corpus()
     measured = Trainer(model, corpus, recipe, ALONE).update(step, corpus.pairs[:12])
-    return tensors_of(model), *measured.tolist()
+    return tensors_of(model), measured.tolist()
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
@@ -98,13 +102,10 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, c
     ours = Trainer(model, small_corpus(), recipe, ALONE)
     for parameter in model.parameters():  # what an earlier one left changes nothing
         parameter.grad = torch.full_like(parameter, 1e3)
-    options = {"betas": (0.9, 0.9), "eps": 1e-9}
-    if kind == "adam":
-        theirs = torch.optim.Adam(expected.parameters(), **options)
-    else:
-        matrices = [x for x in expected.parameters() if x.dim() == 2]
-        vectors = {"params": [x for x in expected.parameters() if x.dim() == 1], "weight_decay": 0}
-        theirs = torch.optim.AdamW([{"params": matrices}, vectors], weight_decay=0.3, **options)
+    vectors, matrices = ([x for x in expected.parameters() if x.dim() == n] for n in (1, 2))
+    matrices = {"params": matrices, "weight_decay": 0.3 * (kind == "adamw")}
+    groups = [{"params": vectors, "weight_decay": 0.0}, matrices]
+    theirs = torch.optim.AdamW(groups, betas=(0.9, 0.9), eps=1e-9)
     for step in (1, 2, 3):
         some = slice(5 * step, 5 * step + 7)
         for group in theirs.param_groups:
@@ -124,10 +125,9 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, c
 @pytest.mark.parametrize(("parts", "packed"), [(2, False), (3, True), (40, False), (40, True)])
 def test_parts_add_up_to_the_whole(parts, packed):
     """Also where there are more parts than sentences."""
-    whole, loss, norm = updated(Recipe(packed=packed))
-    summed, again, same = updated(Recipe(accumulate=parts, packed=packed))
-    assert again == pytest.approx(loss, abs=1e-12)
-    assert same == pytest.approx(norm, abs=1e-12)
+    whole, expected = updated(Recipe(packed=packed))
+    summed, measured = updated(Recipe(packed=packed, accumulate=parts))
+    assert measured == pytest.approx(expected, abs=1e-12)
     assert furthest(whole, summed) < 1e-10
 
 
@@ -139,9 +139,9 @@ def test_at_first_every_second_update_translates_back(step, back):
     sources = [[*s[:-1], 5, EOS] for s in sources]  # so that the two directions differ
     there = Corpus(sources, targets, joint=True)
     other = Corpus([t[1:] for t in targets], [[BOS, *s] for s in sources])
-    mixed, _, _ = updated(recipe, step=step, corpus=there)
+    mixed, _ = updated(recipe, step=step, corpus=there)
     plain = replace(recipe, both_ways=0.0)
-    expected, _, _ = updated(plain, step=step, corpus=other if back else there)
+    expected, _ = updated(plain, step=step, corpus=other if back else there)
     assert same_tensors(mixed, expected)
 
 
@@ -171,7 +171,7 @@ def test_frozen_weights_stay(tmp_path):
 
 def test_dropout_is_drawn_anew_at_each_step_and_depends_on_the_seed():
     def loss(step, seed=0):
-        return updated(Recipe(seed=seed), small(dropout=0.5), step=step)[1]
+        return updated(Recipe(seed=seed), small(dropout=0.5), step=step)[1][0]
 
     assert loss(1) == loss(1)
     assert len({loss(1), loss(2), loss(1, seed=1), loss(1, seed=2**32 - 1)}) == 4
@@ -217,7 +217,7 @@ def test_measuring_changes_nothing(average):
     """Random numbers, gradients and the mode are not its business, and do no harm."""
 
     def meddling(_, model):
-        translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
+        meddle(model)
         return {"exact": torch.rand(()).ceil()}
 
     recipe, model, other = replace(RECIPE, average=average), small(), small().eval()
@@ -238,25 +238,18 @@ def test_a_row_is_the_mean_of_the_steps_since_the_last():
     assert rows["rate"] == [rate_at(step, RECIPE, 8) for step in (5, 10, 12)]
 
 
-def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand(monkeypatch):
+def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand():
     """After every step: where the training itself stands is another model."""
-    model, seen, walked, advance = small(), [], [], Trainer.advance
-
-    def advancing(self):
-        advance(self)
-        walked.append(copies(self.model))
-
-    monkeypatch.setattr(Trainer, "advance", advancing)
-    first, recipe = copies(model), replace(RECIPE, average=0.7)
-    quiet(model, recipe, watch=lambda _, model: seen.append(copies(model)))
-    assert len(walked) == len(seen) - 1 == 12
-    assert same_tensors(seen[0], first)
-    expected = walked[0]
-    assert furthest(seen[1], expected) < 1e-6
-    for weights, shown in zip(walked[1:], seen[2:], strict=True):
+    model, seen, walked = small(), [], []
+    quiet(small(), NO_AVERAGE, watch=lambda _, model: walked.append(copies(model)))
+    quiet(model, replace(RECIPE, average=0.7), watch=lambda _, model: seen.append(copies(model)))
+    assert same_tensors(seen[0], walked[0])
+    expected = walked[1]
+    for weights, shown in zip(walked[2:], seen[2:], strict=True):
         expected = {name: 0.7 * expected[name] + 0.3 * weights[name] for name in expected}
         assert furthest(shown, expected) < 1e-6
         assert furthest(shown, weights) > 1e-4
+    assert len(seen) == 13
     assert same_tensors(tensors_of(model), seen[-1])
     assert model.generator.weight is model.target_embedding.tokens.weight
 
@@ -266,7 +259,7 @@ def test_the_caller_gets_a_model_to_use_and_its_own_random_numbers_also_when_int
     stop, tmp_path, capsys
 ):
     def watch(step, model):
-        translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
+        meddle(model)
         if step == stop:
             raise KeyboardInterrupt
 
@@ -280,32 +273,30 @@ def test_the_caller_gets_a_model_to_use_and_its_own_random_numbers_also_when_int
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("every", "value"), [(1, math.nan), (100, math.inf)])
-def test_a_loss_that_is_no_number_stops_it_before_it_is_kept(tmp_path, every, value):
+@pytest.mark.parametrize(
+    ("every", "poison", "said"),
+    [
+        (1, lambda weight: weight.data.fill_(math.nan), "loss is nan .* norm nan"),
+        (100, lambda weight: weight.data.fill_(math.inf), "loss is nan .* norm nan"),
+        (100, lambda weight: weight.register_hook(lambda g: g * math.inf), "loss is [0-9].* norm "),
+    ],
+)
+def test_a_loss_or_gradient_that_is_no_number_stops_it_before_it_is_kept(
+    tmp_path, every, poison, said
+):
     """At the next note, or at the next checkpoint: what is on the disk is still good."""
-    poison, model, count = small_corpus(), small(), []
+    corpus, model, count = small_corpus(), small(), []
 
     def poisoned(pairs, back):
         count.append(0)
         if len(count) == 6:
-            model.decoder.norm.weight.data[0] = value
+            poison(model.decoder.norm.weight)
         return small_corpus().batch(pairs, back)
 
-    poison.batch = poisoned
-    with pytest.raises(FloatingPointError, match=r"^the loss is nan .* norm nan at step 6: "):
-        quiet(model, RECIPE, poison, folder=tmp_path, every=every, checkpoint_every=2)
+    corpus.batch = poisoned
+    with pytest.raises(FloatingPointError, match=rf"^the {said}.* at step 6: "):
+        quiet(model, RECIPE, corpus, folder=tmp_path, every=every, checkpoint_every=2)
     assert checkpoint.newest(tmp_path).state["step"] == 4
-
-
-def test_a_gradient_that_is_no_number_is_found_too(monkeypatch):
-    def steep(*batch, **options):
-        loss = translation_loss(*batch, **options)
-        loss.register_hook(lambda g: g * math.inf)
-        return loss
-
-    monkeypatch.setattr(trainer, "translation_loss", steep)
-    with pytest.raises(FloatingPointError, match=r"the loss is 3.* norm (nan|inf) at step 1: "):
-        quiet(small())
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
