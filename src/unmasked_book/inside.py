@@ -102,7 +102,6 @@ def lens_picture(
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 1.0 + 0.42 * len(said))
         image = axis.imshow(probabilities.cpu().numpy(), STRONG, vmin=0.0, vmax=1.0, aspect="auto")
-        image.set_interpolation("nearest")
         for row, guesses in enumerate(said):
             for column, word in enumerate(guesses):
                 colour = "white" if probabilities[row, column] > 0.55 else INK
