@@ -21,7 +21,7 @@ KINDS = {  # title → which maps, whose words are the queries, whose the keys
 
 
 class View:
-    """One self-contained piece of HTML: no request to anywhere, the same text for the same maps."""
+    """One self-contained piece of HTML, and `words` for whoever cannot see it."""
 
     def __init__(self, page: str, words: str) -> None:
         self.page, self.words = page, words
