@@ -52,14 +52,17 @@ def batch_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Read:
 # --- The stream -------------------------------------------------------------------------------
 
 NAMES = {
+    "attention_residual": "attention",
     "self_residual": "self-attention",
     "cross_residual": "cross-attention",
     "feed_forward_residual": "feed-forward",
 }
 
 
-def stream_parts(model: Transformer, source: Tensor, inputs: Tensor) -> list[tuple[str, Tensor]]:
-    """What is added to the decoder's stream, the embedding first; it all adds up to the stream."""
+def stream_parts(
+    model: Transformer, source: Tensor, inputs: Tensor, side: str = "decoder"
+) -> list[tuple[str, Tensor]]:
+    """What is added to a side's stream, the embedding first; it all adds up to the stream."""
     found: list[tuple[str, Tensor]] = []
 
     def hear(name: str, _module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
@@ -69,7 +72,7 @@ def stream_parts(model: Transformer, source: Tensor, inputs: Tensor) -> list[tup
 
     hooks = [
         module.register_forward_hook(partial(hear, f"{layer + 1} {NAMES[name]}"))
-        for layer, block in enumerate(model.decoder.layers)
+        for layer, block in enumerate(model.get_submodule(f"{side}.layers").children())
         for name, module in block.named_children()
         if isinstance(module, Residual)
     ]

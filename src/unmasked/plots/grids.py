@@ -155,7 +155,11 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                 if len(allowed) == 1 and queries is not None:  # one row serves every query
                     allowed = allowed.repeat(len(queries), axis=0)
                 reasons = reasons_of(allowed, labels("keys", keys, allowed.shape[1]))
-                draw_mask(axis, reasons)
+                for (row, column), reason in np.ndenumerate(reasons):
+                    filled = {"fc": FILL[reason], "hatch": HATCH.get(reason, ""), "ec": "white"}
+                    axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **filled))
+                height, width = reasons.shape
+                axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
                 x, y = "keys" * (line is grid[-1]), "queries" * (axis is places[0])
                 dress(axis, title, labels("queries", queries, len(allowed)), keys, x=x, y=y)
                 hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
@@ -180,15 +184,6 @@ def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
     later = (column > row) & allowed.any(0)
     hidden = np.where(padded, PADDED, np.where(later, FUTURE, OTHER))
     return np.where(allowed, MAY, hidden)
-
-
-def draw_mask(axis: Axes, reasons: np.ndarray) -> None:
-    for (row, column), reason in np.ndenumerate(reasons):
-        corner = (column - 0.5, row - 0.5)
-        fill, hatch = FILL[reason], HATCH.get(reason, "")
-        axis.add_patch(Rectangle(corner, 1, 1, facecolor=fill, hatch=hatch, edgecolor="white"))
-    height, width = reasons.shape
-    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
 
 
 # --- Attention maps ---------------------------------------------------------------------------

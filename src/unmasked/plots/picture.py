@@ -94,11 +94,6 @@ def key(figure: Figure, fill: Mapping[str, str], hatch: Mapping[str, str], met: 
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
-def look(colours: Mapping[str, int] | None, name: str, place: int) -> int:
-    """Which colour, dash and marker a line has: those named for it, or those of its place."""
-    return (colours or {}).get(name, place) % len(COLOURS)
-
-
 def in_a_row(names: Collection[str]) -> int:
     """So many of a legend's names stand side by side below a figure, in rows as even as can be."""
     rows = ceil(len(names) / (4 if sum(map(len, names)) < 60 else 2))

@@ -1,16 +1,15 @@
 """Chapter 5's exercises."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unmasked.config import TransformerConfig
-from unmasked.masks import padding_mask
 from unmasked.transformer import Transformer
 from unmasked_book.exercises.compare import function, number, same_tensor
+from unmasked_book.inside import stream_parts
 
 
 def layer_norm(x: Tensor, eps: float) -> Tensor:
@@ -52,17 +51,9 @@ def pre_norm(layers: int) -> Transformer:
     return model
 
 
-def added(model: Any) -> list[Tensor]:
+def added(model: Transformer) -> list[Tensor]:
     """1 + 2 · layers tensors [B, S, D]."""
-    x = model.source_embedding(SOURCE)
-    parts = [x]
-    for layer in model.encoder.layers:
-        y = layer.attention_residual.norm(x)
-        parts.append(layer.self_attention(y, mask=padding_mask(SOURCE)))
-        x = x + parts[-1]
-        parts.append(layer.feed_forward(layer.feed_forward_residual.norm(x)))
-        x = x + parts[-1]
-    return parts
+    return [part for _, part in stream_parts(model, SOURCE, SOURCE, "encoder")]
 
 
 VECTORS = 3 + 2 * torch.arange(48.0).view(2, 3, 8).sin()

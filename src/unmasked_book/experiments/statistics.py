@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
-from matplotlib.ticker import LogLocator
 
 from unmasked.plots.picture import (
     COLOURS,
@@ -18,8 +17,8 @@ from unmasked.plots.picture import (
     MARKERS,
     OPEN,
     Picture,
+    few_powers,
     in_a_row,
-    look,
     panels,
 )
 
@@ -130,11 +129,10 @@ def intervals(
             found = [interval(values) for values in runs]
             means, lows, highs = (np.array(ends) for ends in zip(*found, strict=True))
             at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
-            own = look(None, name, i)
             for place, values in zip(at, runs, strict=True):
-                axis.plot([place] * len(values), values, ".", color=COLOURS[own], alpha=0.35, ms=4)
-            axis.errorbar(at, means, (means - lows, highs - means), color=COLOURS[own],
-                          marker=MARKERS[own], ms=4.5, lw=1.5, ls=DASHES[own], capsize=3,
+                axis.plot([place] * len(values), values, ".", color=COLOURS[i], alpha=0.35, ms=4)
+            axis.errorbar(at, means, (means - lows, highs - means), color=COLOURS[i],
+                          marker=MARKERS[i], ms=4.5, lw=1.5, ls=DASHES[i], capsize=3,
                           label=name)  # fmt: skip
             each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
             words.append(f"{name}: {each}")
@@ -167,8 +165,7 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
         axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.yaxis.set_major_formatter("{x:g}")
+        few_powers(axis.yaxis)
         axis.minorticks_off()
         axis.margins(y=0.12)  # space for the rings
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))
