@@ -13,25 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from unmasked.attention import attention
-from unmasked.errors import check_tokens, invalid
 from unmasked.masks import padding_mask
 
 
 class Recurrent(nn.Module):
-    def __init__(
-        self,
-        source_vocab: int,
-        target_vocab: int,
-        d_model: int,
-        *,
-        n_layers: int = 1,
-        dropout: float = 0.0,
-    ) -> None:
+    """Its width is even: each direction has half of it."""
+
+    def __init__(self, words: int, d_model: int, n_layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        if d_model % 2:
-            raise invalid("d_model", "an even width", d_model, "each direction has half of it")
-        self.source_embedding = nn.Embedding(source_vocab, d_model)
-        self.target_embedding = nn.Embedding(target_vocab, d_model)
+        self.source_embedding = nn.Embedding(words, d_model)
+        self.target_embedding = nn.Embedding(words, d_model)
         between = dropout if n_layers > 1 else 0.0
         self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
                                dropout=between, bidirectional=True)  # fmt: skip
@@ -39,12 +30,10 @@ class Recurrent(nn.Module):
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.combine = nn.Linear(2 * d_model, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.generator = nn.Linear(d_model, target_vocab, bias=False)
+        self.generator = nn.Linear(d_model, words, bias=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
-        check_tokens("source", source, self.source_embedding.num_embeddings)
-        check_tokens("target", target, self.target_embedding.num_embeddings)
         real = padding_mask(source)  # [B, 1, 1, S]
         read, last = self.encode(source, real.flatten(1).sum(-1).cpu())
         states, _ = self.decoder(self.dropout(self.target_embedding(target)), last)
@@ -85,10 +74,10 @@ def recurrent_like(model: nn.Module, words: int, seed: int, **options: Any) -> R
 
     def counted(d_model: int) -> int:
         with torch.device("meta"):
-            return count_parameters(Recurrent(words, words, d_model, **options))
+            return count_parameters(Recurrent(words, d_model, **options))
 
     widths = range(2, isqrt(size) + 4, 2)  # a model of width D has matrices of more than D²
     above = bisect_left(widths, size, key=counted)
     near = widths[max(0, above - 1) : above + 1]
     torch.manual_seed(seed)
-    return Recurrent(words, words, min(near, key=lambda n: abs(counted(n) - size)), **options)
+    return Recurrent(words, min(near, key=lambda n: abs(counted(n) - size)), **options)
