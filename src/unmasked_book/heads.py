@@ -28,13 +28,6 @@ def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     return [int(number) for number in np.searchsorted(ends, begins, side="right")]
 
 
-def between_pieces(links: Links, source: Sequence[int], target: Sequence[int]) -> Links:
-    """Links of words as links of subwords: all pieces of one with all pieces of the other."""
-    return frozenset(
-        (s, t) for s, a in enumerate(source) for t, b in enumerate(target) if (a, b) in links
-    )
-
-
 # --- What heads look at -----------------------------------------------------------------------
 
 ROLES = {"encoder": ("previous", "next"), "decoder": ("beginning",), "cross": ("aligned",)}

@@ -1,7 +1,9 @@
 """What chapter 12 looks at inside a translator while the right translation is fed to it."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from matplotlib import rc_context
@@ -15,7 +17,7 @@ from unmasked.tokens import Vocabulary
 from unmasked.transformer import Transformer, evaluating
 from unmasked.translator import Translator
 from unmasked_book.captions import CAPTIONS, caption_words, direction
-from unmasked_book.heads import Links, between_pieces, word_of_each
+from unmasked_book.heads import Links, word_of_each
 
 # --- Sentences --------------------------------------------------------------------------------
 
@@ -29,9 +31,12 @@ def caption_links(translator: Translator) -> list[Links]:
         german, english = (
             word_of_each(vocabulary.pieces(text), caption_words(text)) for text in texts
         )
-        links = between_pieces(caption.alignment, german, english)
-        turned = frozenset((t, s) for s, t in links)
-        found.append(links if direction(translator)[0] == "de" else turned)
+        links = {  # all pieces of one word with all pieces of the other
+            (i, j) if direction(translator)[0] == "de" else (j, i)
+            for (i, a), (j, b) in product(enumerate(german), enumerate(english))
+            if (a, b) in caption.alignment
+        }
+        found.append(frozenset(links))
     return found
 
 
@@ -70,18 +75,13 @@ def stream_parts(
             found.append(("embedding", given[0]))
         found.append((name, out - given[0]))
 
-    hooks = [
-        module.register_forward_hook(partial(hear, f"{layer + 1} {NAMES[name]}"))
-        for layer, block in enumerate(model.get_submodule(f"{side}.layers").children())
-        for name, module in block.named_children()
-        if isinstance(module, Residual)
-    ]
-    try:
-        with evaluating(model):
-            model(source, inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with evaluating(model), ExitStack() as listening:
+        for layer, block in enumerate(model.get_submodule(f"{side}.layers").children()):
+            for name, module in block.named_children():
+                if isinstance(module, Residual):
+                    told = partial(hear, f"{layer + 1} {NAMES[name]}")
+                    listening.enter_context(module.register_forward_hook(told))
+        model(source, inputs)
     return found
 
 

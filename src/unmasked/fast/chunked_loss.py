@@ -63,8 +63,4 @@ class SummedLoss(torch.autograd.Function):
         return (*(None if x is None else x * gradient for x in ctx.saved_tensors), None, None)
 
 
-def summed_loss(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
-) -> Tensor:
-    """The sum over [N, D] hidden vectors and their labels [N]: a scalar."""
-    return SummedLoss.apply(hidden, weight, bias, labels, smoothing)
+summed_loss = SummedLoss.apply  # of [N, D] hidden vectors and their labels [N]: a scalar
