@@ -156,8 +156,9 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                     allowed = allowed.repeat(len(queries), axis=0)
                 reasons = reasons_of(allowed, labels("keys", keys, allowed.shape[1]))
                 for (row, column), reason in np.ndenumerate(reasons):
-                    filled = {"fc": FILL[reason], "hatch": HATCH.get(reason, ""), "ec": "white"}
-                    axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **filled))
+                    corner, hatch = (column - 0.5, row - 0.5), HATCH.get(reason, "")
+                    square = Rectangle(corner, 1, 1, fc=FILL[reason], hatch=hatch, ec="white")
+                    axis.add_patch(square)
                 height, width = reasons.shape
                 axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
                 x, y = "keys" * (line is grid[-1]), "queries" * (axis is places[0])

@@ -17,12 +17,14 @@ from unmasked.masks import padding_mask
 
 
 class Recurrent(nn.Module):
-    """Its width is even: each direction has half of it."""
+    """For so many words of source and target. Its width is even: each direction has half of it."""
 
-    def __init__(self, words: int, d_model: int, n_layers: int = 1, dropout: float = 0.0) -> None:
+    def __init__(
+        self, source: int, target: int, d_model: int, *, n_layers: int = 1, dropout: float = 0.0
+    ) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(words, d_model)
-        self.target_embedding = nn.Embedding(words, d_model)
+        self.source_embedding = nn.Embedding(source, d_model)
+        self.target_embedding = nn.Embedding(target, d_model)
         between = dropout if n_layers > 1 else 0.0
         self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
                                dropout=between, bidirectional=True)  # fmt: skip
@@ -30,7 +32,7 @@ class Recurrent(nn.Module):
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.combine = nn.Linear(2 * d_model, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.generator = nn.Linear(d_model, words, bias=False)
+        self.generator = nn.Linear(d_model, target, bias=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
@@ -74,10 +76,10 @@ def recurrent_like(model: nn.Module, words: int, seed: int, **options: Any) -> R
 
     def counted(d_model: int) -> int:
         with torch.device("meta"):
-            return count_parameters(Recurrent(words, d_model, **options))
+            return count_parameters(Recurrent(words, words, d_model, **options))
 
     widths = range(2, isqrt(size) + 4, 2)  # a model of width D has matrices of more than D²
     above = bisect_left(widths, size, key=counted)
     near = widths[max(0, above - 1) : above + 1]
     torch.manual_seed(seed)
-    return Recurrent(words, min(near, key=lambda n: abs(counted(n) - size)), **options)
+    return Recurrent(words, words, min(near, key=lambda n: abs(counted(n) - size)), **options)

@@ -15,7 +15,7 @@ VOCABULARY = 20
 
 def small(**changes):
     torch.manual_seed(0)
-    return Recurrent(VOCABULARY, 8, **changes).double().eval()
+    return Recurrent(VOCABULARY, VOCABULARY, 8, **changes).double().eval()
 
 
 def tokens(*shape):
