@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from unmasked.encoder import Residual
 from unmasked.loss import teacher_forcing
 from unmasked.plots.grids import frame
-from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, labels, panels
+from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, panels
 from unmasked.tokens import Vocabulary
 from unmasked.transformer import Transformer, evaluating
 from unmasked.translator import Translator
@@ -112,8 +112,7 @@ def lens_picture(
                 if tokens[row, column] == wanted[column]:
                     frame(axis, row, column, inset=0.06)
         title = "likeliest next token after each layer"
-        rows_named = labels("rows", depths, len(said))
-        dress(axis, title, rows_named, columns, x="token read → next token")
+        dress(axis, title, depths, columns, x="token read → next token")
         figure.colorbar(image, ax=axis, pad=0.02, label="probability")
     right = (tokens == wanted).sum(-1).tolist()
     rows = "; ".join(f"after {d}: {' '.join(row)}" for d, row in zip(depths, said, strict=True))

@@ -213,18 +213,16 @@ def measured(
     with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, height)
         for i, (name, values) in enumerate(lines.items()):
-            label, said = name, name
+            said = name
+            style: dict[str, Any] = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 1.5}
             if fitted:
                 power, start = np.polyfit(np.log(x[-fitted:]), np.log(values[-fitted:]), 1)
                 grows = round(power, 1) + 0.0  # + 0.0: never -0.0
                 label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
-                path = np.exp(start) * np.power(x[-fitted:], power)
-            style: dict[str, Any] = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 1.5}
-            if fitted:
                 axis.plot(x, values, MARKERS[i], color=COLOURS[i], label=label)
-                axis.plot(x[-len(path) :], path, **style)
+                axis.plot(x[-fitted:], np.exp(start) * np.power(x[-fitted:], power), **style)
             else:
-                axis.plot(x, values, marker=MARKERS[i], label=label, **style)
+                axis.plot(x, values, marker=MARKERS[i], label=name, **style)
             words.append(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
                 f"{number(x[-1])}"
