@@ -59,7 +59,5 @@ def said(columns: Sequence[str], kinds: Sequence[str]) -> str:
         [column for column, each in zip(columns, kinds, strict=True) if each == kind]
         for kind in (FAULT, SOMETIMES)
     )
-    words = [", ".join(always) or "none"] if always or not sometimes else []
-    if sometimes:
-        words.append(f"with some seeds: {', '.join(sometimes)}")
-    return "; ".join(words)
+    seldom = [f"with some seeds: {', '.join(sometimes)}"] * bool(sometimes)
+    return "; ".join([", ".join(always)] * bool(always) + seldom) or "none"

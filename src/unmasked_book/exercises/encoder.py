@@ -1,6 +1,7 @@
 """Chapter 5's exercises."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,13 +39,12 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
     return None
 
 
-def pre_norm(layers: int) -> Transformer:
+def pre_norm(layers: int, **options: Any) -> Transformer:
     """A small model with the norm before each sublayer, as in the models that ship, and random
     numbers in every parameter, so that no two norms and biases are alike.
     """
-    config = TransformerConfig(
-        source_vocab=9, target_vocab=9, d_model=8, n_heads=2, d_ff=16, n_layers=layers, norm="pre"
-    )
+    sizes: Any = {"source_vocab": 9, "target_vocab": 9, "d_model": 8, "n_heads": 2, "d_ff": 16}
+    config = TransformerConfig(**sizes, n_layers=layers, norm="pre", **options)
     model = Transformer(config).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
