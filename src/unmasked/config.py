@@ -126,21 +126,15 @@ class TransformerConfig(LayerConfig):
 
 
 # The paper's two models (table 3).
+PAPER = {"inner_dropout": 0.0, "attention_bias": False, "tie_embeddings": True}
 PRESETS: dict[str, dict[str, Any]] = {
-    "base": {
-        "inner_dropout": 0.0,
-        "attention_bias": False,
-        "tie_embeddings": True,
-        "embedding_std": 512**-0.5,
-    },
+    "base": {**PAPER, "embedding_std": 512**-0.5},
     "big": {
         "d_model": 1024,
         "n_heads": 16,
         "d_ff": 4096,
         "dropout": 0.3,
-        "inner_dropout": 0.0,
-        "attention_bias": False,
-        "tie_embeddings": True,
+        **PAPER,
         "embedding_std": 1024**-0.5,
     },
 }

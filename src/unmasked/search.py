@@ -41,7 +41,6 @@ def greedy(
         max_new_tokens: at most so many for each; else its source's length and fifty more.
         use_cache: False computes each step from the first token on.
     """
-    check_search(model, source, max_new_tokens)
     limits = limits_of(model, source, max_new_tokens)
     return one_by_one(model, source, limits, lambda logits, _: likeliest_of(logits), use_cache)
 
@@ -70,7 +69,7 @@ def sample(
             cache, unless rounding tips a draw. A generator (on the CPU) continues where it is;
             without either, the random numbers are PyTorch's own.
     """
-    check_search(model, source, max_new_tokens)
+    limits = limits_of(model, source, max_new_tokens)
     check_chance(temperature, top_k, top_p, seed)
     drawn_by = generator_of(seed)
 
@@ -78,7 +77,6 @@ def sample(
         chances = torch.rand(len(source), generator=drawn_by)[rows]
         return draw(logits.float() / temperature, chances[:, None].to(logits.device), top_k, top_p)
 
-    limits = limits_of(model, source, max_new_tokens)
     return one_by_one(model, source, limits, by_chance, use_cache)
 
 
@@ -116,9 +114,9 @@ def beam(
         length_penalty: scores are log-probabilities divided by a measure of length to this power:
         normalize: "gnmt", (5 + length) / 6 (Wu et al., 2016), or "length" itself, with the end.
     """
-    check_beam(model, source, max_new_tokens, beam_size, n_best, length_penalty)
-    check_choice("normalize", normalize, tuple(LENGTHS))
     limits = limits_of(model, source, max_new_tokens)
+    check_beam(model, beam_size, n_best, length_penalty)
+    check_choice("normalize", normalize, tuple(LENGTHS))
     penalties = torch.tensor([penalty(n, length_penalty, normalize) for n in limits.tolist()])
     penalties = penalties.to(source.device)
     with evaluating(model):
@@ -140,8 +138,10 @@ def beam(
             if worth_dropping(n_going, len(going)):
                 steps.keep(going)
                 alive = alive.keep(going)
-    best = trim(finished.tokens[:, :n_best].clone())
-    return Hypotheses(best, finished.scores[:, :n_best].clone())
+    best = finished.tokens[:, :n_best].clone()
+    used = (best != PADDING).flatten(0, 1).any(0).nonzero()  # the columns that have a token
+    longest = int(used.max()) + 1 if len(used) else 1
+    return Hypotheses(best[..., :longest], finished.scores[:, :n_best].clone())
 
 
 class Alive(NamedTuple):
@@ -369,23 +369,21 @@ def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
 # --- What a search may be asked ---------------------------------------------------------------
 
 
-def check_search(model: Transformer, source: Tensor, max_new_tokens: int | None) -> None:
+def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) -> Tensor:
+    """How many tokens each sentence may get, [B], once what every search is given is right."""
     check_called(model)
-    config = model.config
-    check_tokens("source", source, config.source_vocab)
-    if max_new_tokens is not None:
-        check_whole("max_new_tokens", max_new_tokens)
-        if max_new_tokens > config.reach:
-            fix = "there are no learned positions beyond it"
-            expected = f"at most max_len={config.reach}"
-            raise invalid("max_new_tokens", expected, max_new_tokens, fix)
+    check_tokens("source", source, model.config.source_vocab)
+    reach = model.config.reach
+    if max_new_tokens is None:
+        return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=reach)
+    check_whole("max_new_tokens", max_new_tokens)
+    if max_new_tokens > reach:
+        fix = "there are no learned positions beyond it"
+        raise invalid("max_new_tokens", f"at most max_len={reach}", max_new_tokens, fix)
+    return torch.full((len(source),), max_new_tokens, device=source.device)
 
 
-def check_beam(
-    model: Transformer, source: Tensor, max_new_tokens: int | None, beam_size: int, n_best: int,
-    length_penalty: float,
-) -> None:  # fmt: skip
-    check_search(model, source, max_new_tokens)
+def check_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: float) -> None:
     check_whole("beam_size", beam_size)
     if beam_size > model.config.target_vocab:
         expected = f"at most the target vocabulary's {model.config.target_vocab}"
@@ -408,22 +406,6 @@ def check_chance(temperature: float, top_k: int | None, top_p: float, seed: obje
         check_seed(seed)
 
 
-# --- Rows -------------------------------------------------------------------------------------
-
-
-def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) -> Tensor:
-    """How many tokens each sentence may get: [B]."""
-    if max_new_tokens is not None:
-        return torch.full((len(source),), max_new_tokens, device=source.device)
-    return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=model.config.reach)
-
-
 def worth_dropping(n_going: int, n: int) -> bool:
     """Leaving rows out copies the caches: do it when a quarter of them is finished."""
     return 4 * n_going <= 3 * n
-
-
-def trim(tokens: Tensor) -> Tensor:
-    """Without the last columns in which nobody has a token."""
-    used = (tokens != PADDING).flatten(0, -2).any(0).nonzero()
-    return tokens[..., : int(used.max()) + 1 if len(used) else 1]

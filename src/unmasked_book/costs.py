@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from unmasked.config import TransformerConfig
-from unmasked.errors import check_whole
 
 # --- Operations -------------------------------------------------------------------------------
 
@@ -25,8 +24,6 @@ def multiply_adds(
 
     The encoder reads `source` words a row, the decoder `target`; padding is computed like words.
     """
-    for name, value in (("source", source), ("target", target), ("rows", rows)):
-        check_whole(name, value, 1)
     d, encoder, decoder = config.d_model, config.n_layers, config.decoder_layers
     read, written = rows * source, rows * target
     across = decoder * (2 * written + 2 * read)  # queries and outputs; keys and values

@@ -59,14 +59,6 @@ def encode_words(words: Sequence[str]) -> tuple[Tensor, Tensor]:
     return pad(numbers), pad([[BOS, *reversed(word), EOS] for word in numbers])
 
 
-def decode_words(tokens: Tensor) -> list[str]:
-    """Tokens [B, T] → words: the letters before the first EOS."""
-    return [
-        "".join(ascii_lowercase[n - FIRST_LETTER] for n in until_end(row) if n >= FIRST_LETTER)
-        for row in tokens.tolist()
-    ]
-
-
 def speller(*, seed: int = 0, **changes: Any) -> Transformer:
     """One layer of width 64, drawn from the seed: enough for this task."""
     torch.manual_seed(seed)
@@ -88,7 +80,11 @@ def spelling_batches(
 def spell(model: Transformer, words: Sequence[str]) -> list[str]:
     """What the model writes by itself for each word, letter by letter."""
     source = encode_words(words)[0].to(next(model.parameters()).device)
-    return decode_words(greedy(model, source, max_new_tokens=source.shape[1] + 1))
+    found = greedy(model, source, max_new_tokens=source.shape[1] + 1)
+    return [
+        "".join(ascii_lowercase[n - FIRST_LETTER] for n in until_end(row) if n >= FIRST_LETTER)
+        for row in found.tolist()
+    ]
 
 
 def share_spelled(model: Transformer, words: Sequence[str]) -> float:

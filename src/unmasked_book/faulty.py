@@ -4,7 +4,7 @@
 target)`, and which properties `unmasked.check` must then find at fault: these, and no others.
 """
 
-# ruff: noqa: ARG002, ARG005 (the faulty versions take what the healthy one takes)
+# ruff: noqa: ARG005 (the faulty versions take what the healthy one takes)
 
 import warnings
 from collections.abc import Callable
@@ -34,12 +34,16 @@ class Healthy(plain.Transformer):
 
 
 class Torch(nn.Module):
-    """`nn.Transformer` between embeddings and logits."""
+    """`nn.Transformer` between embeddings and logits; `hidden` is its causal mask."""
 
-    hides_padding_across = True
-
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        hidden: Callable[[Tensor], Tensor | None] = lambda ones: ones.triu(1),
+        *,
+        hides_padding_across: bool = True,
+    ) -> None:
         super().__init__()
+        self.hidden, self.hides_padding_across = hidden, hides_padding_across
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a fast path that some options close
             self.core = nn.Transformer(WIDTH, HEADS, 2, 2, 16, batch_first=True)
@@ -47,16 +51,13 @@ class Torch(nn.Module):
         self.register_buffer("table", plain.positions(30, WIDTH).float())
         self.output = nn.Linear(WIDTH, TARGET)
 
-    def blocked(self, n: int) -> Tensor | None:
-        return torch.ones(n, n, dtype=torch.bool).triu(1)
-
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         table = cast(Tensor, self.table)
         x = self.source_words(source) + table[: source.shape[1]]
         y = self.target_words(target) + table[: target.shape[1]]
-        padding = source == 0
+        padding, n = source == 0, target.shape[1]
         y = self.core(
-            x, y, tgt_mask=self.blocked(target.shape[1]), src_key_padding_mask=padding,
+            x, y, tgt_mask=self.hidden(torch.ones(n, n).bool()), src_key_padding_mask=padding,
             memory_key_padding_mask=padding if self.hides_padding_across else None,
         )  # fmt: skip
         return cast(Tensor, self.output(y))
@@ -95,20 +96,6 @@ def step(
 # --- What is no change of plain.py ----------------------------------------------------------------
 
 
-class MaskTheOtherWayRound(Torch):
-    def blocked(self, n: int) -> Tensor:
-        return torch.ones(n, n, dtype=torch.bool).tril()
-
-
-class NoTargetMask(Torch):
-    def blocked(self, n: int) -> None:
-        return None
-
-
-class SeesPaddingAcross(Torch):
-    hides_padding_across = False
-
-
 def held_by_a_function() -> nn.Module:
     model, extra = Healthy(), nn.Linear(WIDTH, WIDTH)
     embed = model.embed
@@ -132,9 +119,9 @@ def encoded_once(model: plain.Transformer, source: Tensor) -> Tensor:
 
 
 MADE: dict[str, Callable[[], nn.Module]] = {
-    "torch's mask the other way round": MaskTheOtherWayRound,
-    "torch without a target mask": NoTargetMask,
-    "torch that sees padding in cross-attention": SeesPaddingAcross,
+    "torch's mask the other way round": lambda: Torch(torch.tril),
+    "torch without a target mask": lambda: Torch(lambda _: None),
+    "torch that sees padding in cross-attention": lambda: Torch(hides_padding_across=False),
     "a layer that only a function holds": held_by_a_function,
     "ours with every step at the first position": ours_at_the_first_position,
 }

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import rc_context
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 
 from unmasked.checking.report import CLAIMS
-from unmasked.plots.picture import GREY, STYLE, Picture, panels
+from unmasked.plots.picture import STYLE, Picture, key, panels
 
 FAULT, SOMETIMES, UNCOUNTED = "fault", "fault with some seeds", "not counted"
 HEALTHY, UNASKED = "passed", "not tested"
@@ -31,7 +31,7 @@ def findings(
     and one that depends on the weights "fault with some seeds". Other tests than those of
     `unmasked.check` have `columns` of their own.
     """
-    words, met = [], set()
+    words, met = [], set[str]()
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 1.3 + 0.165 * len(verdicts))
         for y, (name, given) in enumerate(verdicts.items()):
@@ -49,9 +49,7 @@ def findings(
         axis.xaxis.tick_top()
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
-        shown = [kind for kind in FILL if kind in met]
-        handles = [Patch(fc=FILL[k], hatch=HATCH.get(k, ""), ec=GREY, label=k) for k in shown]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        key(figure, FILL, HATCH, met)
     return Picture(figure, f"Faults that were found, by model. {'; '.join(words)}.")
 
 
@@ -61,7 +59,5 @@ def said(columns: Sequence[str], kinds: Sequence[str]) -> str:
         [column for column, each in zip(columns, kinds, strict=True) if each == kind]
         for kind in (FAULT, SOMETIMES)
     )
-    words = [", ".join(always) or "none"] if always or not sometimes else []
-    if sometimes:
-        words.append(f"with some seeds: {', '.join(sometimes)}")
-    return "; ".join(words)
+    seldom = [f"with some seeds: {', '.join(sometimes)}"] * bool(sometimes)
+    return "; ".join([", ".join(always)] * bool(always) + seldom) or "none"

@@ -28,13 +28,6 @@ def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     return [int(number) for number in np.searchsorted(ends, begins, side="right")]
 
 
-def between_pieces(links: Links, source: Sequence[int], target: Sequence[int]) -> Links:
-    """Links of words as links of subwords: all pieces of one with all pieces of the other."""
-    return frozenset(
-        (s, t) for s, a in enumerate(source) for t, b in enumerate(target) if (a, b) in links
-    )
-
-
 # --- What heads look at -----------------------------------------------------------------------
 
 ROLES = {"encoder": ("previous", "next"), "decoder": ("beginning",), "cross": ("aligned",)}
@@ -94,7 +87,7 @@ def head_roles(roles: Mapping[str, Tensor | np.ndarray], *, title: str) -> Pictu
         figure, [axes] = panels(1, len(roles), 7.2 / max(3, len(roles)))
         for (role, values), axis in zip(roles.items(), axes, strict=True):
             array = matrix(role, values)
-            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0).set_interpolation("nearest")
+            axis.imshow(array, STRONG, vmin=0.0, vmax=1.0)
             for (layer, head), value in np.ndenumerate(array):
                 colour = "white" if value > 0.55 else INK
                 axis.text(head, layer, f"{100 * value:.0f}", ha="center", va="center", color=colour)

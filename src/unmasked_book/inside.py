@@ -1,7 +1,9 @@
 """What chapter 12 looks at inside a translator while the right translation is fed to it."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from matplotlib import rc_context
@@ -10,12 +12,12 @@ from torch import Tensor, nn
 from unmasked.encoder import Residual
 from unmasked.loss import teacher_forcing
 from unmasked.plots.grids import frame
-from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, labels, panels
+from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, panels
 from unmasked.tokens import Vocabulary
 from unmasked.transformer import Transformer, evaluating
 from unmasked.translator import Translator
 from unmasked_book.captions import CAPTIONS, caption_words, direction
-from unmasked_book.heads import Links, between_pieces, word_of_each
+from unmasked_book.heads import Links, word_of_each
 
 # --- Sentences --------------------------------------------------------------------------------
 
@@ -29,9 +31,12 @@ def caption_links(translator: Translator) -> list[Links]:
         german, english = (
             word_of_each(vocabulary.pieces(text), caption_words(text)) for text in texts
         )
-        links = between_pieces(caption.alignment, german, english)
-        turned = frozenset((t, s) for s, t in links)
-        found.append(links if direction(translator)[0] == "de" else turned)
+        links = {  # all pieces of one word with all pieces of the other
+            (i, j) if direction(translator)[0] == "de" else (j, i)
+            for (i, a), (j, b) in product(enumerate(german), enumerate(english))
+            if (a, b) in caption.alignment
+        }
+        found.append(frozenset(links))
     return found
 
 
@@ -52,14 +57,17 @@ def batch_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Read:
 # --- The stream -------------------------------------------------------------------------------
 
 NAMES = {
+    "attention_residual": "attention",
     "self_residual": "self-attention",
     "cross_residual": "cross-attention",
     "feed_forward_residual": "feed-forward",
 }
 
 
-def stream_parts(model: Transformer, source: Tensor, inputs: Tensor) -> list[tuple[str, Tensor]]:
-    """What is added to the decoder's stream, the embedding first; it all adds up to the stream."""
+def stream_parts(
+    model: Transformer, source: Tensor, inputs: Tensor, side: str = "decoder"
+) -> list[tuple[str, Tensor]]:
+    """What is added to a side's stream, the embedding first; it all adds up to the stream."""
     found: list[tuple[str, Tensor]] = []
 
     def hear(name: str, _module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
@@ -67,18 +75,13 @@ def stream_parts(model: Transformer, source: Tensor, inputs: Tensor) -> list[tup
             found.append(("embedding", given[0]))
         found.append((name, out - given[0]))
 
-    hooks = [
-        module.register_forward_hook(partial(hear, f"{layer + 1} {NAMES[name]}"))
-        for layer, block in enumerate(model.decoder.layers)
-        for name, module in block.named_children()
-        if isinstance(module, Residual)
-    ]
-    try:
-        with evaluating(model):
-            model(source, inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with evaluating(model), ExitStack() as listening:
+        for layer, block in enumerate(model.get_submodule(f"{side}.layers").children()):
+            for name, module in block.named_children():
+                if isinstance(module, Residual):
+                    told = partial(hear, f"{layer + 1} {NAMES[name]}")
+                    listening.enter_context(module.register_forward_hook(told))
+        model(source, inputs)
     return found
 
 
@@ -102,7 +105,6 @@ def lens_picture(
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 1.0 + 0.42 * len(said))
         image = axis.imshow(probabilities.cpu().numpy(), STRONG, vmin=0.0, vmax=1.0, aspect="auto")
-        image.set_interpolation("nearest")
         for row, guesses in enumerate(said):
             for column, word in enumerate(guesses):
                 colour = "white" if probabilities[row, column] > 0.55 else INK
@@ -110,8 +112,7 @@ def lens_picture(
                 if tokens[row, column] == wanted[column]:
                     frame(axis, row, column, inset=0.06)
         title = "likeliest next token after each layer"
-        rows_named = labels("rows", depths, len(said))
-        dress(axis, title, rows_named, columns, x="token read → next token")
+        dress(axis, title, depths, columns, x="token read → next token")
         figure.colorbar(image, ax=axis, pad=0.02, label="probability")
     right = (tokens == wanted).sum(-1).tolist()
     rows = "; ".join(f"after {d}: {' '.join(row)}" for d, row in zip(depths, said, strict=True))

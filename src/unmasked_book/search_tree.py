@@ -41,23 +41,17 @@ class Node:
 
 
 def trace_beam(
-    model: Transformer,
-    source: Tensor,
-    beam_size: int = 4,
-    max_new_tokens: int | None = None,
-    *,
-    length_penalty: float = 0.6,
+    model: Transformer, source: Tensor, beam_size: int, *, length_penalty: float
 ) -> tuple[Node, Node]:
     """The tree that `search.beam` walks for one sentence [1, S], and its best finished node.
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
-    limit = int(limits_of(model, source, max_new_tokens))
 
     def after(beginning: Sequence[int]) -> Continuations:
         return enumerate(log_probabilities(model, source, beginning).tolist())
 
-    return grown(after, beam_size, limit, length_penalty)
+    return grown(after, beam_size, int(limits_of(model, source, None)), length_penalty)
 
 
 def grown(

@@ -19,19 +19,16 @@ class Table:
 
     def _repr_html_(self) -> str:
         looks = [self.look(number) for number in range(len(self.columns))]
-        heads = "".join(
-            f'<th scope="col" style="{look}">{escape(name)}</th>'
-            for look, name in zip(looks, self.columns, strict=True)
-        )
-        body = "".join(
-            f'<tr><th scope="row" style="{row_look(name)}">{escape(name)}</th>'
-            + "".join(
-                f"<td{style(look)}>{escape(cell)}</td>"
-                for look, cell in zip(looks, cells, strict=True)
-            )
-            + "</tr>\n"
-            for name, cells in self.rows.items()
-        )
+        heads, body = "", ""
+        for look, name in zip(looks, self.columns, strict=True):
+            heads += f'<th scope="col" style="{look}">{escape(name)}</th>'
+        for name, cells in self.rows.items():
+            stays = "; white-space: nowrap" * (len(name) <= SHORT)
+            body += f'<tr><th scope="row" style="{LEFT}{stays}">{escape(name)}</th>'
+            for look, cell in zip(looks, cells, strict=True):
+                own = f' style="{look}"' * (look != RIGHT)  # which the whole table says
+                body += f"<td{own}>{escape(cell)}</td>"
+            body += "</tr>\n"
         return (
             f'<table class="dataframe" style="{RIGHT}" aria-label="{escape(self.title)}">\n'
             f'<caption style="{LEFT}; color: inherit">{escape(self.caption())}</caption>\n'
@@ -48,23 +45,8 @@ class Table:
 
     def __repr__(self) -> str:
         lines = [("", *self.columns), *((n, *cells) for n, cells in self.rows.items())]
-        first, *widths = (max(map(len, column)) for column in zip(*lines, strict=True))
-        sides = ["<" if self.look(i) == LEFT else ">" for i in range(len(widths))]
-        text = [
-            f"{name:{first}}"
-            + "".join(
-                f"  {cell:{side}{width}}"
-                for cell, side, width in zip(cells, sides, widths, strict=True)
-            )
-            for name, *cells in lines
-        ]
+        widths = (max(map(len, column)) for column in zip(*lines, strict=True))
+        sides = ["<", *("<" if self.look(i) == LEFT else ">" for i in range(len(self.columns)))]
+        form = "  ".join(f"{{:{side}{n}}}" for side, n in zip(sides, widths, strict=True))
+        text = [form.format(*cells) for cells in lines]
         return "\n".join(line.rstrip() for line in (self.caption(), *text))
-
-
-def row_look(name: str) -> str:
-    return f"{LEFT}; white-space: nowrap" if len(name) <= SHORT else LEFT
-
-
-def style(look: str) -> str:
-    """Numbers end at the right, as the whole table says."""
-    return "" if look == RIGHT else f' style="{look}"'

@@ -21,7 +21,7 @@ from unmasked.plots.picture import (
     DASHES,
     GREY,
     MARKERS,
-    STYLE,
+    OPEN,
     Picture,
     few_powers,
     in_a_row,
@@ -132,7 +132,7 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
     """One row for each run: its calls as bars, a colour for each kind, white between two calls."""
     words = []
     colours = dict(zip([*KINDS, REST], [*COLOURS[: len(KINDS)], "#9aa3ad"], strict=True))
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         figure, rows = panels(len(runs), 1, 1.35)
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
             said, end = [], calls[-1].begin + calls[-1].took
@@ -142,7 +142,7 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
                 said.append(f"{kind} {sum(took for _, took in bars) / end:.0%}")
             axis.set(xlim=(0, end), yticks=[], title=name)
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-            axis.spines[["left", "top", "right"]].set_visible(False)
+            axis.spines.left.set_visible(False)
             words.append(f"{name}: {len(calls)} calls in {number(end)} µs, {', '.join(said)}")
         axis.set_xlabel("microseconds")
         handles, texts = axis.get_legend_handles_labels()
@@ -174,7 +174,7 @@ def roofline(run: Mapping[str, Any]) -> Picture:
                                        if work.startswith(f"read {size} MiB"))
               for name, size in (("cache", 4), ("memory", 64))}  # fmt: skip
     words = []
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 3.4)
         x = np.geomspace(0.3, 2 * max(intensity for intensity, _ in points.values()), 200)
         for i, (name, bytes_a_second) in enumerate(slopes.items()):
@@ -210,21 +210,19 @@ def measured(
     Both axes are logarithmic.
     """
     words = []
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, height)
         for i, (name, values) in enumerate(lines.items()):
-            label, said = name, name
+            said = name
+            style: dict[str, Any] = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 1.5}
             if fitted:
                 power, start = np.polyfit(np.log(x[-fitted:]), np.log(values[-fitted:]), 1)
                 grows = round(power, 1) + 0.0  # + 0.0: never -0.0
                 label, said = f"{name}: grows like $n^{{{grows}}}$", f"{name}: grows like n^{grows}"
-                path = np.exp(start) * np.power(x[-fitted:], power)
-            style: dict[str, Any] = {"color": COLOURS[i], "linestyle": DASHES[i], "lw": 1.5}
-            if fitted:
                 axis.plot(x, values, MARKERS[i], color=COLOURS[i], label=label)
-                axis.plot(x[-len(path) :], path, **style)
+                axis.plot(x[-fitted:], np.exp(start) * np.power(x[-fitted:], power), **style)
             else:
-                axis.plot(x, values, marker=MARKERS[i], label=label, **style)
+                axis.plot(x, values, marker=MARKERS[i], label=name, **style)
             words.append(
                 f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
                 f"{number(x[-1])}"
@@ -242,7 +240,6 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
     for side in (axis.xaxis, axis.yaxis):
         few_powers(side)
         plain_numbers(side)
-    axis.spines[["top", "right"]].set_visible(False)
     on = where(machine)
     columns = in_a_row(axis.get_legend_handles_labels()[1])
     legend = figure.legend(loc="outside lower center", ncols=columns, title=on, title_fontsize=8)

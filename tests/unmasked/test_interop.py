@@ -185,7 +185,10 @@ test_what_has_no_counterpart_is_refused = refusals(
     *((converted(change=change, **SIZES), f"module: expected {said}") for change, said in CHANGES),
     *(row for option in OTHER for row in other(option)),
     (converted(small_config(), source_vocab=5), "options: expected none beside"),
-    (converted(small_config(d_ff=32, final_norm=True)), r".*linear1\.weight: expected shape"),
+    (
+        converted(small_config(d_ff=32, final_norm=True)),
+        r".*expand\.weight: expected shape",
+    ),
     (converted("base"), "config: expected a TransformerConfig, got str"),
     (converted(of=FIRST, dropout=0.5), r"options: .* got \['dropout'\]"),
     (converted(small_config(attention_bias=False, final_norm=True)), r".*query\.bias: .* not zero"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
@@ -130,14 +131,11 @@ class Probe:
         self, target: Tensor, hooks: Iterable[tuple[nn.Module, Callable[..., Any]]] = ()
     ) -> Tensor:
         """The answer with its gradients' graph, while these modules have a hook each."""
-        handles = [module.register_forward_hook(hook) for module, hook in hooks]
-        try:
+        with ExitStack() as listening, torch.enable_grad():
+            for module, hook in hooks:
+                listening.enter_context(module.register_forward_hook(hook))
             self.begin_anew()
-            with torch.enable_grad():
-                return self.answer(self.source, target)
-        finally:
-            for handle in handles:
-                handle.remove()
+            return self.answer(self.source, target)
 
     @cached_property
     def base(self) -> Tensor:

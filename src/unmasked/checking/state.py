@@ -11,14 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-
-def plain(value: Any) -> bool:
-    """Whether it is an object of somebody's own class, whose attributes may change."""
-    known = (type, ModuleType, FunctionType, nn.Module, Tensor)
-    return hasattr(value, "__dict__") and not isinstance(value, known)
-
-
 ATOMS = (str, bytes, int, float, complex, type(None))
+KNOWN = (type, ModuleType, FunctionType, Tensor)  # other objects' attributes may change
 
 
 def held(model: nn.Module) -> Iterator[Any]:
@@ -35,7 +29,7 @@ def held(model: nn.Module) -> Iterator[Any]:
             waiting.extend(value.values())
         elif isinstance(value, list | tuple | set | frozenset | deque):
             waiting.extend(value)
-        elif isinstance(value, nn.Module) or plain(value):
+        elif hasattr(value, "__dict__") and not isinstance(value, KNOWN):
             waiting.append(vars(value))
 
 

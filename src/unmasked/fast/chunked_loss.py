@@ -16,15 +16,6 @@ from torch.nn import functional as F
 PARTS = {"cpu": 1 << 21, "cuda": 1 << 26}
 
 
-def autocast_to(hidden: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in autocast's type where it is on: a custom function has to do this itself."""
-    device = hidden.device.type
-    if not torch.is_autocast_enabled(device):
-        return hidden, weight
-    dtype = torch.get_autocast_dtype(device)
-    return hidden.to(dtype), weight.to(dtype)
-
-
 class SummedLoss(torch.autograd.Function):
     """Σ smoothed cross-entropy of the logits `F.linear(hidden, weight, bias)`: [N, D], [V, D].
 
@@ -40,12 +31,14 @@ class SummedLoss(torch.autograd.Function):
         labels: Tensor,
         smoothing: float,
     ) -> Tensor:
-        x, w = autocast_to(hidden, weight)
+        x, w, device = hidden, weight, hidden.device.type
+        if torch.is_autocast_enabled(device):  # a custom function has to do this itself
+            x, w = (each.to(torch.get_autocast_dtype(device)) for each in (x, w))
         precise = torch.promote_types(x.dtype, torch.float32)
         total = hidden.new_zeros((), dtype=precise)
         to_hidden, to_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         to_bias = None if bias is None else torch.zeros_like(bias)
-        rows = max(1, PARTS.get(x.device.type, PARTS["cuda"]) // len(weight))
+        rows = max(1, PARTS.get(device, PARTS["cuda"]) // len(weight))
         for begin in range(0, len(x), rows):
             part, wanted = x[begin : begin + rows], labels[begin : begin + rows, None]
             logits = F.linear(part, w, bias).to(precise)
@@ -70,8 +63,4 @@ class SummedLoss(torch.autograd.Function):
         return (*(None if x is None else x * gradient for x in ctx.saved_tensors), None, None)
 
 
-def summed_loss(
-    hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float
-) -> Tensor:
-    """The sum over [N, D] hidden vectors and their labels [N]: a scalar."""
-    return SummedLoss.apply(hidden, weight, bias, labels, smoothing)
+summed_loss = SummedLoss.apply  # of [N, D] hidden vectors and their labels [N]: a scalar

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from ..attention import MultiHeadAttention
 from ..config import LayerConfig, TransformerConfig
-from ..decoder import Decoder, DecoderLayer
-from ..encoder import Encoder, EncoderLayer
+from ..decoder import DecoderLayer
+from ..encoder import EncoderLayer
 from ..errors import check_type, invalid
 from ..fast.guard import changes, structure
 from ..feed_forward import ACTIVATION
@@ -128,62 +128,36 @@ def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:
     }
 
 
+NAMES = {  # what PyTorch calls the parts of our layers
+    "self_attn.": "self_attention.",
+    "multihead_attn.": "cross_attention.",
+    "out_proj.": "output.",
+    "linear1.": "feed_forward.expand.",
+    "linear2.": "feed_forward.contract.",
+}
 Matches = Iterator[tuple[str, Tensor | None, Tensor | None]]
 
 
-def matching_tensors(ours: Any, theirs: Any, prefix: str = "") -> Matches:
-    """(name, our tensor, their tensor); tensors may be views, None where one side has no bias."""
-    if isinstance(ours, Transformer | Encoder | Decoder):
-        parts = ("encoder", "decoder") if isinstance(ours, Transformer) else ("layers", "norm")
-        for part in parts:
-            our, their = getattr(ours, part), getattr(theirs, part)
-            yield from matching_tensors(our, their, f"{prefix}{part}.")
-    elif isinstance(ours, nn.ModuleList):
-        for number, (our, their) in enumerate(zip(ours, theirs, strict=True)):
-            yield from matching_tensors(our, their, f"{prefix}{number}.")
-    elif isinstance(ours, MultiHeadAttention):
-        yield from _attention_pairs(ours, theirs, prefix)
-    elif isinstance(ours, EncoderLayer | DecoderLayer):
-        for our_name, their_name in _LAYER_PARTS[type(ours)]:
-            our, their = ours.get_submodule(our_name), theirs.get_submodule(their_name)
-            yield from matching_tensors(our, their, f"{prefix}{their_name}.")
-    elif ours is not None:  # a norm, a linear layer, a convolution
-        yield f"{prefix}weight", ours.weight, theirs.weight
-        yield f"{prefix}bias", ours.bias, theirs.bias
-
-
-_LAYER_PARTS: dict[type, tuple[tuple[str, str], ...]] = {
-    EncoderLayer: (
-        ("self_attention", "self_attn"),
-        ("attention_residual.norm", "norm1"),
-        ("feed_forward.expand", "linear1"),
-        ("feed_forward.contract", "linear2"),
-        ("feed_forward_residual.norm", "norm2"),
-    ),
-    DecoderLayer: (
-        ("self_attention", "self_attn"),
-        ("self_residual.norm", "norm1"),
-        ("cross_attention", "multihead_attn"),
-        ("cross_residual.norm", "norm2"),
-        ("feed_forward.expand", "linear1"),
-        ("feed_forward.contract", "linear2"),
-        ("feed_forward_residual.norm", "norm3"),
-    ),
-}
-
-
-def _attention_pairs(
-    ours: MultiHeadAttention, theirs: nn.MultiheadAttention, prefix: str
-) -> Matches:
-    weights = torch.split(theirs.in_proj_weight, ours.d_model)
-    bias = theirs.in_proj_bias
-    biases = [None] * 3 if bias is None else list(torch.split(bias, ours.d_model))
-    for name, weight, their_bias in zip(("query", "key", "value"), weights, biases, strict=True):
-        linear = ours.get_submodule(name)
-        yield f"{prefix}{name}.weight", linear.weight, weight  # type: ignore[misc]
-        yield f"{prefix}{name}.bias", linear.bias, their_bias  # type: ignore[misc]
-    yield f"{prefix}out_proj.weight", ours.output.weight, theirs.out_proj.weight
-    yield f"{prefix}out_proj.bias", ours.output.bias, theirs.out_proj.bias
+def matching_tensors(ours: nn.Module, theirs: nn.Module) -> Matches:
+    """(our name, our tensor, their tensor); tensors may be views, None where one has no bias."""
+    mine = dict(ours.named_parameters(remove_duplicate=False))
+    if isinstance(ours, Transformer):  # embeddings and generator stay here
+        mine = {name: x for name, x in mine.items() if name.startswith(("encoder", "decoder"))}
+    found: dict[str, Tensor] = {}
+    for name, tensor in theirs.named_parameters(remove_duplicate=False):
+        decodes = isinstance(ours, DecoderLayer) or name.startswith("decoder")
+        before_feed_forward = ("self", "cross") if decodes else ("attention",)
+        residuals = enumerate((*before_feed_forward, "feed_forward"), 1)
+        norms = {f"norm{number}.": f"{each}_residual.norm." for number, each in residuals}
+        for old, new in {**NAMES, **norms}.items():
+            name = name.replace(old, new)
+        if "in_proj_" in name:
+            for part, share in zip(("query.", "key.", "value."), tensor.chunk(3), strict=True):
+                found[name.replace("in_proj_", part)] = share
+        else:
+            found[name] = tensor
+    for name in {**mine, **found}:
+        yield name, mine.get(name), found.get(name)
 
 
 def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:

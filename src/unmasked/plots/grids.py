@@ -12,7 +12,6 @@ from torch import Tensor
 from ..tokens import PADDING
 from .picture import (
     COLOURS,
-    GREY,
     INK,
     PAD,
     SIGNED,
@@ -21,10 +20,12 @@ from .picture import (
     Labels,
     Picture,
     dress,
+    key,
     labels,
     matrix,
     number,
     panels,
+    tiles,
 )
 
 # --- Matrices ---------------------------------------------------------------------------------
@@ -58,17 +59,12 @@ def matrices(
     everything = np.concatenate([array.ravel() for array in arrays.values()])
     words = []
     with rc_context(STYLE):
-        wide = min(per_row, len(arrays))
-        figure, axes = panels(-(-len(arrays) // wide), wide, height)
-        places = [axis for line in axes for axis in line]
-        for axis in places[len(arrays) :]:
-            axis.set_visible(False)
-        for (name, array), axis in zip(arrays.items(), places, strict=False):
+        figure, axes = tiles(len(arrays), per_row, height)
+        for (name, array), axis in zip(arrays.items(), axes, strict=True):
             low, high = limits(array if numbers and not one_scale else everything, signed)
             if limit is not None:
                 low, high = (-limit, limit) if signed else (low, limit)
             image = axis.imshow(array, SIGNED if signed else STRONG, vmin=low, vmax=high)
-            image.set_interpolation("nearest")
             axis.set_aspect("equal" if rows or columns else "auto")
             dress(axis, name, rows and labels("rows", rows, len(array)), columns, x=x, y=y)
             if numbers:
@@ -84,7 +80,7 @@ def matrices(
                 cells = ", ".join(f"{row + 1}.{column + 1}" for row, column in framed)
                 words[-1] += f", framed {cells}"
         if not numbers:
-            figure.colorbar(image, ax=places[: len(arrays)], shrink=0.9, pad=0.02, label=unit)
+            figure.colorbar(image, ax=axes, shrink=0.9, pad=0.02, label=unit)
         figure.suptitle(title, fontsize=10.5, fontweight="bold")
     kind = f"Heat map{'s' * (len(words) > 1)}"
     return Picture(figure, f"{title or kind}. {'; '.join(words)}.")
@@ -120,7 +116,7 @@ def write_numbers(axis: Axes, array: np.ndarray, low: float, high: float, signed
 
 MAY, PADDED, FUTURE, OTHER = "may attend", "hidden: padding", "hidden: the future", "hidden"
 FILL = {MAY: "#14639c", PADDED: "#f3cf94", FUTURE: "#d9dee4", OTHER: "#eef0f2"}
-HATCH = {MAY: "", PADDED: "////", FUTURE: "....", OTHER: ""}
+HATCH = {PADDED: "////", FUTURE: "...."}
 
 
 def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
@@ -159,7 +155,12 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                 if len(allowed) == 1 and queries is not None:  # one row serves every query
                     allowed = allowed.repeat(len(queries), axis=0)
                 reasons = reasons_of(allowed, labels("keys", keys, allowed.shape[1]))
-                draw_mask(axis, reasons)
+                for (row, column), reason in np.ndenumerate(reasons):
+                    corner, hatch = (column - 0.5, row - 0.5), HATCH.get(reason, "")
+                    square = Rectangle(corner, 1, 1, fc=FILL[reason], hatch=hatch, ec="white")
+                    axis.add_patch(square)
+                height, width = reasons.shape
+                axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
                 x, y = "keys" * (line is grid[-1]), "queries" * (axis is places[0])
                 dress(axis, title, labels("queries", queries, len(allowed)), keys, x=x, y=y)
                 hidden = [f"{(reasons == r).sum()} {r}" for r in list(FILL)[1:] if r in reasons]
@@ -169,9 +170,7 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                     f"{allowed.sum()} of {allowed.size} pairs may attend"
                     + "".join(f", {entry}" for entry in hidden)
                 )
-        kinds = [kind for kind in FILL if kind in met]
-        handles = [Patch(fc=FILL[k], hatch=HATCH[k], ec=GREY, label=k) for k in kinds]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        key(figure, FILL, HATCH, met)
     return Picture(figure, f"Masks drawn as grids. {'; '.join(words)}.")
 
 
@@ -186,15 +185,6 @@ def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
     later = (column > row) & allowed.any(0)
     hidden = np.where(padded, PADDED, np.where(later, FUTURE, OTHER))
     return np.where(allowed, MAY, hidden)
-
-
-def draw_mask(axis: Axes, reasons: np.ndarray) -> None:
-    for (row, column), reason in np.ndenumerate(reasons):
-        corner = (column - 0.5, row - 0.5)
-        fill, hatch = FILL[reason], HATCH[reason]
-        axis.add_patch(Rectangle(corner, 1, 1, facecolor=fill, hatch=hatch, edgecolor="white"))
-    height, width = reasons.shape
-    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
 
 
 # --- Attention maps ---------------------------------------------------------------------------
@@ -252,20 +242,19 @@ def map_grid(
     with rc_context(STYLE):
         height = (5.8 if alike and rows > 1 else 6.6 if alike else 7.6) / max(2, columns)
         height += 0.45 * (rows == 1 and columns == 2)  # room for what stands above and below
-        figure, axes = panels(rows, columns, 4.6 if len(grid) == 1 else height)
+        figure, axes = tiles(len(grid), per_row, 4.6 if len(grid) == 1 else height)
         if len(grid) == 1:  # in the middle, with its names and its scale beside it
             figure.set_layout_engine("compressed")
-        places = [(axis, line) for line in axes for axis in line]
-        for (title, weights, queries, keys), (axis, line) in zip(grid, places, strict=False):
+        for (title, weights, queries, keys), axis in zip(grid, axes, strict=True):
             array = matrix(title, weights)
             image = axis.imshow(array, STRONG, vmin=0.0, vmax=1.0)
-            image.set_interpolation("nearest")
+            left, lowest = axis in axes[::columns], axis in axes[(rows - 1) * columns :]
             rows_named = labels("queries", queries, len(array))
             columns_named = labels("keys", keys, array.shape[1])
-            x, y = xlabel if line is axes[-1] else "", ylabel if axis is line[0] else ""
+            x, y = xlabel * lowest, ylabel * left
             dress(axis, title, rows_named, columns_named, x=x, y=y)
             if alike:  # named once, at the left and at the bottom, which leaves more for the maps
-                axis.tick_params(labelleft=axis is line[0], labelbottom=line is axes[-1])
+                axis.tick_params(labelleft=left, labelbottom=lowest)
             for query, key in marked:
                 frame(axis, query, key)
             strongest = ", ".join(
@@ -273,10 +262,7 @@ def map_grid(
                 for query, row in zip(queries, array, strict=True)
             )
             words.append(f"{title}: {strongest}")
-        for axis, _ in places[len(grid) :]:
-            axis.set_visible(False)
-        visible = [axis for axis, _ in places[: len(grid)]]
-        figure.colorbar(image, ax=visible, shrink=0.7, pad=0.02, label="weight")
+        figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, label="weight")
     framed = ", ".join(f"{grid[0][2][query]} to {grid[0][3][key]}" for query, key in sorted(marked))
     words += [f"framed: {framed}"] if marked else []
     return Picture(figure, f"Attention weights, the strongest of each query. {'; '.join(words)}.")

@@ -12,12 +12,10 @@ from .picture import (
     COLOURS,
     DASHES,
     GREY,
-    STYLE,
+    OPEN,
     Picture,
     few_powers,
     in_a_row,
-    look,
-    marked,
     number,
     panels,
 )
@@ -37,7 +35,7 @@ def bars(
     """
     words = []
     thick = 0.8 / max(1, len(series))
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         height = 0.8 + len(names) * (0.16 + 0.17 * len(series))
         figure, [[axis]] = panels(1, 1, height)
         for i, (label, values) in enumerate(series.items()):
@@ -56,7 +54,6 @@ def bars(
         if most is not None:
             axis.set_xlim(0, most)
         axis.tick_params(axis="y", length=0)
-        axis.spines[["top", "right"]].set_visible(False)
         if len(series) > 1:
             figure.legend(loc="outside lower center", ncols=len(series))
     heading = f"{title}. " if title else ""
@@ -85,7 +82,7 @@ def curves(
     number in the palette, for each name. Where a value is NaN, a line has no point.
     """
     words = []
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, height)
         for i, (name, values) in enumerate(lines.items()):
             ys = np.asarray(values, dtype=float)
@@ -93,7 +90,7 @@ def curves(
             if xs.shape != ys.shape:
                 fix = "give x and each line the same length"
                 raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
-            own = look(colours, name, i)
+            own = (colours or {}).get(name, i) % len(COLOURS)
             at, ys = xs[~np.isnan(ys)], ys[~np.isnan(ys)]
             axis.plot(at, ys, color=COLOURS[own], linestyle=DASHES[own], label=name, lw=1.8)
             words.append(
@@ -101,7 +98,11 @@ def curves(
                 f"{number(at[-1])}, lowest {number(ys.min())}, highest {number(ys.max())}"
             )
         if mark:
-            words.append(marked(axis, *mark))
+            at, label = mark
+            axis.axvline(at, color=GREY, lw=1, ls=(0, (2, 2)))
+            place = axis.get_xaxis_transform()
+            axis.text(at, 0.99, f" {label}", color=GREY, va="top", transform=place)
+            words.append(f"a vertical line at {number(at)}: {label}")
         axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
         axis.set_xscale("log" if log_x else "linear")
         if log_x and len(xs) <= FEW:
@@ -112,7 +113,6 @@ def curves(
         axis.set_yscale("log" if log_y else "linear")
         if log_y:
             few_powers(axis.yaxis)
-        axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.01, y=0.15 if mark else 0.05)  # space for what the mark says
         axis.set_ylim(bottom=low)
         figure.legend(loc="outside lower center", ncols=in_a_row(lines))

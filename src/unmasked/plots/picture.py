@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
@@ -36,10 +37,12 @@ STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
     "hatch.linewidth": 0.8,
+    "image.interpolation": "nearest",
     "legend.frameon": False,
     "savefig.dpi": 144,
     "savefig.facecolor": "white",
 }
+OPEN = {**STYLE, "axes.spines.top": False, "axes.spines.right": False}  # of lines and bars
 
 
 class Picture:
@@ -71,9 +74,24 @@ def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Ax
     return figure, [list(line) for line in figure.subplots(rows, columns, squeeze=False)]
 
 
-def look(colours: Mapping[str, int] | None, name: str, place: int) -> int:
-    """Which colour, dash and marker a line has: those named for it, or those of its place."""
-    return (colours or {}).get(name, place) % len(COLOURS)
+def tiles(count: int, per_row: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with so many axes of one shape, of which `per_row` at most stand side by side."""
+    columns = min(per_row, count)
+    figure, lines = panels(-(-count // columns), columns, height)
+    places = [axis for line in lines for axis in line]
+    for axis in places[count:]:
+        axis.set_visible(False)
+    return figure, places[:count]
+
+
+def key(figure: Figure, fill: Mapping[str, str], hatch: Mapping[str, str], met: set[str]) -> None:
+    """A legend of the kinds of squares that were met."""
+    handles = [
+        Patch(fc=colour, hatch=hatch.get(kind, ""), ec=GREY, label=kind)
+        for kind, colour in fill.items()
+        if kind in met
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
 def in_a_row(names: Collection[str]) -> int:
@@ -117,14 +135,6 @@ def dress(
         text.set_parse_math(False)  # a "$" in a sentence is a letter
         if text.get_text() == PAD:
             text.set_color(GREY)
-
-
-def marked(axis: Axes, x: float, label: str) -> str:
-    """A dotted line up from x, with its name; in words, too."""
-    axis.axvline(x, color=GREY, lw=1, ls=(0, (2, 2)))
-    place = axis.get_xaxis_transform()
-    axis.text(x, 0.99, f" {label}", color=GREY, va="top", transform=place)
-    return f"a vertical line at {number(x)}: {label}"
 
 
 def few_powers(axis: Axis) -> None:

@@ -21,7 +21,7 @@ KINDS = {  # title → which maps, whose words are the queries, whose the keys
 
 
 class View:
-    """One self-contained piece of HTML: no request to anywhere, the same text for the same maps."""
+    """One self-contained piece of HTML, and `words` for whoever cannot see it."""
 
     def __init__(self, page: str, words: str) -> None:
         self.page, self.words = page, words
@@ -48,8 +48,9 @@ def attention_view(
     """
     check_type("maps", maps, AttentionMaps)
     words = {"source": written(source_tokens), "target": written(target_tokens)}
+    n_heads = maps.cross[0].shape[-3]
     data: dict[str, Any] = {"words": words, "maps": {}, "opens": [layer, head]}
-    for name, number, of in (("layer", layer, len(maps.cross)), ("head", head, heads(maps))):
+    for name, number, of in (("layer", layer, len(maps.cross)), ("head", head, n_heads)):
         if not 0 <= number < of:
             raise invalid(name, f"a number from 0 to {of - 1}", number, "choose one that there is")
     for title, (kind, queries, keys) in KINDS.items():
@@ -61,7 +62,7 @@ def attention_view(
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     words_said = (
         f"Attention viewer: {len(maps.encoder)} layers in the encoder, {len(maps.decoder)} in the "
-        f"decoder, {heads(maps)} heads, source “{' '.join(words['source'])}”, "
+        f"decoder, {n_heads} heads, source “{' '.join(words['source'])}”, "
         f"target “{' '.join(words['target'])}”."
     )
     page = files("unmasked.plots").joinpath("viewer.html").read_text(encoding="utf-8")
@@ -74,10 +75,6 @@ def attention_view(
 def written(tokens: Sequence[str]) -> list[str]:
     """As UTF-8 can write them: what is no letter becomes a question mark."""
     return [token.encode(errors="replace").decode() for token in tokens]
-
-
-def heads(maps: AttentionMaps) -> int:
-    return maps.cross[0].shape[-3]
 
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:

@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 from ..errors import check_choice, invalid
 
@@ -97,7 +96,14 @@ def download(name: str) -> Path:
     Pooch tries again, checks the sum, and names a file when it is whole: what breaks off leaves
     nothing behind, and several processes may do this at once.
     """
-    pooch = import_pooch()
+    try:
+        with warnings.catch_warnings():
+            # A notebook without widgets; we show no bar there.
+            warnings.filterwarnings("ignore", "IProgress not found")
+            import pooch
+    except ImportError:
+        fix = f"install it with pip install sacrebleu pooch, or {OWN_FOLDER}"
+        raise invalid("multi30k", "the package pooch, for the download", "none", fix) from None
     bar = sys.stderr.isatty() and "TQDM_DISABLE" not in os.environ
     try:
         folder = pooch.os_cache("unmasked") / "multi30k"
@@ -107,15 +113,3 @@ def download(name: str) -> Path:
     except (OSError, ValueError) as error:  # the network or the disk; another sum
         fix = f"try again with a network, or {OWN_FOLDER}"
         raise OSError(f"{BASE}{name}: not downloaded ({error}); {fix}") from None
-
-
-def import_pooch() -> Any:
-    try:
-        with warnings.catch_warnings():
-            # A notebook without widgets; we show no bar there.
-            warnings.filterwarnings("ignore", "IProgress not found")
-            import pooch
-    except ImportError:
-        fix = f"install it with pip install sacrebleu pooch, or {OWN_FOLDER}"
-        raise invalid("multi30k", "the package pooch, for the download", "none", fix) from None
-    return pooch

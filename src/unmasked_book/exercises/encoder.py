@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unmasked.config import TransformerConfig
-from unmasked.masks import padding_mask
 from unmasked.transformer import Transformer
 from unmasked_book.exercises.compare import function, number, same_tensor
+from unmasked_book.inside import stream_parts
 
 
 def layer_norm(x: Tensor, eps: float) -> Tensor:
@@ -39,30 +39,21 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
     return None
 
 
-def pre_norm(layers: int) -> Transformer:
+def pre_norm(layers: int, **options: Any) -> Transformer:
     """A small model with the norm before each sublayer, as in the models that ship, and random
     numbers in every parameter, so that no two norms and biases are alike.
     """
-    config = TransformerConfig(
-        source_vocab=9, target_vocab=9, d_model=8, n_heads=2, d_ff=16, n_layers=layers, norm="pre"
-    )
+    sizes: Any = {"source_vocab": 9, "target_vocab": 9, "d_model": 8, "n_heads": 2, "d_ff": 16}
+    config = TransformerConfig(**sizes, n_layers=layers, norm="pre", **options)
     model = Transformer(config).eval()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.5)
     return model
 
 
-def added(model: Any) -> list[Tensor]:
+def added(model: Transformer) -> list[Tensor]:
     """1 + 2 · layers tensors [B, S, D]."""
-    x = model.source_embedding(SOURCE)
-    parts = [x]
-    for layer in model.encoder.layers:
-        y = layer.attention_residual.norm(x)
-        parts.append(layer.self_attention(y, mask=padding_mask(SOURCE)))
-        x = x + parts[-1]
-        parts.append(layer.feed_forward(layer.feed_forward_residual.norm(x)))
-        x = x + parts[-1]
-    return parts
+    return [part for _, part in stream_parts(model, SOURCE, SOURCE, "encoder")]
 
 
 VECTORS = 3 + 2 * torch.arange(48.0).view(2, 3, 8).sin()

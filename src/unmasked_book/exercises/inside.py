@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from unmasked import Transformer, TransformerConfig
+from unmasked import Transformer
 from unmasked.loss import teacher_forcing
 from unmasked.translator import Translator, load
 from unmasked_book.ablation import Head, without
 from unmasked_book.captions import caption_pairs
 from unmasked_book.exercises.compare import function, same_number, same_tensor
+from unmasked_book.exercises.encoder import pre_norm
 from unmasked_book.inside import stream_parts
 
 
@@ -37,12 +38,7 @@ def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | Non
 def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | None:
     """The parts of the right token's logit, in the order of the stream, the constant last."""
     for bias in (False, True):
-        config = TransformerConfig(source_vocab=9, target_vocab=9, d_model=16, n_heads=2,
-                                   n_layers=2, d_ff=24, norm="pre", output_bias=bias)  # fmt: skip
-        model = Transformer(config).eval()
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                nn.init.normal_(parameter, 0.5, 0.5)
+        model = pre_norm(2, output_bias=bias)
         source = torch.tensor([[3, 4, 5, 2], [6, 2, 0, 0]])
         target = torch.tensor([[1, 7, 8, 2], [1, 5, 2, 0]])
         with torch.no_grad():

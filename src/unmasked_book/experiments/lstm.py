@@ -13,25 +13,18 @@ import torch
 from torch import Tensor, nn
 
 from unmasked.attention import attention
-from unmasked.errors import check_tokens, invalid
 from unmasked.masks import padding_mask
 
 
 class Recurrent(nn.Module):
+    """For so many words of source and target. Its width is even: each direction has half of it."""
+
     def __init__(
-        self,
-        source_vocab: int,
-        target_vocab: int,
-        d_model: int,
-        *,
-        n_layers: int = 1,
-        dropout: float = 0.0,
+        self, source: int, target: int, d_model: int, *, n_layers: int = 1, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        if d_model % 2:
-            raise invalid("d_model", "an even width", d_model, "each direction has half of it")
-        self.source_embedding = nn.Embedding(source_vocab, d_model)
-        self.target_embedding = nn.Embedding(target_vocab, d_model)
+        self.source_embedding = nn.Embedding(source, d_model)
+        self.target_embedding = nn.Embedding(target, d_model)
         between = dropout if n_layers > 1 else 0.0
         self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
                                dropout=between, bidirectional=True)  # fmt: skip
@@ -39,12 +32,10 @@ class Recurrent(nn.Module):
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.combine = nn.Linear(2 * d_model, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.generator = nn.Linear(d_model, target_vocab, bias=False)
+        self.generator = nn.Linear(d_model, target, bias=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
-        check_tokens("source", source, self.source_embedding.num_embeddings)
-        check_tokens("target", target, self.target_embedding.num_embeddings)
         real = padding_mask(source)  # [B, 1, 1, S]
         read, last = self.encode(source, real.flatten(1).sum(-1).cpu())
         states, _ = self.decoder(self.dropout(self.target_embedding(target)), last)

@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_context
-from matplotlib.ticker import LogLocator
 
 from unmasked.plots.picture import (
     COLOURS,
     DASHES,
     GREY,
     MARKERS,
-    STYLE,
+    OPEN,
     Picture,
+    few_powers,
     in_a_row,
-    look,
     panels,
 )
 
@@ -124,23 +123,21 @@ def intervals(
 ) -> Picture:
     """Lines over the same places: dots are runs, bars 95% intervals."""
     words, places = [], np.arange(len(x))
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 2.9)
         for i, (name, runs) in enumerate(lines.items()):
             found = [interval(values) for values in runs]
             means, lows, highs = (np.array(ends) for ends in zip(*found, strict=True))
             at = places + 0.06 * (i - (len(lines) - 1) / 2)  # beside each other
-            own = look(None, name, i)
             for place, values in zip(at, runs, strict=True):
-                axis.plot([place] * len(values), values, ".", color=COLOURS[own], alpha=0.35, ms=4)
-            axis.errorbar(at, means, (means - lows, highs - means), color=COLOURS[own],
-                          marker=MARKERS[own], ms=4.5, lw=1.5, ls=DASHES[own], capsize=3,
+                axis.plot([place] * len(values), values, ".", color=COLOURS[i], alpha=0.35, ms=4)
+            axis.errorbar(at, means, (means - lows, highs - means), color=COLOURS[i],
+                          marker=MARKERS[i], ms=4.5, lw=1.5, ls=DASHES[i], capsize=3,
                           label=name)  # fmt: skip
             each = ", ".join(f"{v} at {label}" for v, label in zip(found, x, strict=True))
             words.append(f"{name}: {each}")
         axis.set(xlabel=xlabel, ylabel=ylabel)
         axis.set_xticks(places, [str(label) for label in x])
-        axis.spines[["top", "right"]].set_visible(False)
         if len(lines) > 1:
             figure.legend(loc="outside lower center", ncols=in_a_row(lines))
     heading = f"{ylabel} over {xlabel}, means of several runs with 95% intervals"
@@ -153,7 +150,7 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
     """
     words: list[str] = []
     owned = [colours[name] for name in tried]
-    with rc_context(STYLE):
+    with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 2.9)
         for i, (name, losses) in enumerate(tried.items()):
             rates, values = zip(*sorted((float(r), x) for r, x in losses.items()), strict=True)
@@ -168,11 +165,9 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
         axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.yaxis.set_major_formatter("{x:g}")
+        few_powers(axis.yaxis)
         axis.minorticks_off()
         axis.margins(y=0.12)  # space for the rings
-        axis.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))
     return Picture(figure, f"Validation cross-entropy over learning rate. {'; '.join(words)}.")
 
@@ -184,7 +179,7 @@ def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Pictu
     matter: within the grey band it is not clear.
     """
     words, size = [], 8
-    with rc_context({**STYLE, "font.size": size}):
+    with rc_context({**OPEN, "font.size": size}):
         figure, [[axis]] = panels(1, 1, 0.8 + 0.022 * size * len(rows))
         for place, ((name, [compared]), remark) in enumerate(zip(rows.items(), said, strict=True)):
             x = compared.times_clear()
@@ -201,7 +196,7 @@ def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Pictu
         axis.set_xticks([-10, -1, 0, 1, 10], ["−10", "−1", "0", "1", "10"])
         axis.minorticks_off()
         axis.tick_params(axis="y", length=0)
-        axis.spines[["top", "right", "left"]].set_visible(False)
+        axis.spines.left.set_visible(False)
         said_below = "difference, in halves of its 99.9% interval; right of zero, for the claim"
         figure.supxlabel(said_below, fontsize=size)
     return Picture(figure, f"Differences in halves of their 99.9% intervals. {'; '.join(words)}.")

@@ -9,7 +9,7 @@ from unmasked_book.workshop import grading, hunting, work
 from unmasked_book.workshop.files import UNFINISHED, UnreadableError
 from unmasked_book.workshop.reference import STEPS
 
-FILE = Path("my_transformer.py")
+FILE, HOW = Path("my_transformer.py"), "unmasked workshop try"
 
 
 def main(words: list[str]) -> None:
@@ -54,7 +54,11 @@ def run(options: argparse.Namespace) -> bool:
     """Whether all is right."""
     match options.action:
         case "start":
-            begin(options.file)
+            if options.file.exists():
+                print(f"{options.file} is there already and stays as it is. {HOW} {options.file}")
+            else:
+                options.file.write_text(UNFINISHED.read_text("utf-8"), "utf-8")
+                print(f"{options.file}: eleven pieces to write. After each: {HOW} {options.file}")
         case "try":
             return work.looked(options.file, options.step)
         case "finish":
@@ -68,11 +72,3 @@ def run(options: argparse.Namespace) -> bool:
         case "grade":
             grading.grade(options.folder, tuple(options.steps), options.csv)
     return True
-
-
-def begin(file: Path) -> None:
-    if file.exists():
-        print(f"{file} is there already and stays as it is. unmasked workshop try {file}")
-        return
-    file.write_text(UNFINISHED.read_text("utf-8"), "utf-8")
-    print(f"{file}: eleven pieces to write. After each: unmasked workshop try {file}")

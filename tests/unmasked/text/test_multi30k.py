@@ -75,7 +75,7 @@ def test_the_splits():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """It is enough: no download, not even the package for it."""
-    monkeypatch.setattr(module, "import_pooch", lambda: pytest.fail("asked for pooch"))
+    monkeypatch.setattr(module, "download", lambda _: pytest.fail("asked for pooch"))
     monkeypatch.setenv("UNMASKED_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
 
