@@ -24,7 +24,7 @@ define try
 		$(BIN)/uv pip install --quiet --no-build --python $$python $(1) --requirement pyproject.toml --extra test && \
 		$(BIN)/uv pip install --quiet --no-build --python $$python --no-deps build/tried/*.whl && \
 		$(BIN)/uv pip freeze --python $$python && \
-		OMP_NUM_THREADS=1 $$python -m pytest $(TRY) tests/unmasked tests/unmasked_book && \
+		OMP_NUM_THREADS=1 $$python -m pytest $(TRY) tests/unmasked tests/unmasked_book || failed="$$failed $$version"; \
 		OMP_NUM_THREADS=1 $$python -m pytest $(TRY) book --nbval-lax --nbval-current-env --nbval-cell-timeout=300 || \
 		failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "FAILED: Python$$failed"; false; }

@@ -205,7 +205,7 @@ def without_numbers(config: TransformerConfig) -> Transformer:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients, whatever the model was doing before."""
+    """Without dropout and gradients; for one thread at a time, if the model is in training."""
     training = [module for module in model.modules() if module.training]
     try:
         if training:

@@ -134,6 +134,8 @@ FEWEST = 4  # padding and three words: neighbours can differ, and change places
 def check_arguments(
     model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int
 ) -> None:
+    if isinstance(model, torch.jit.ScriptModule):
+        raise invalid("model", "a module written in Python", "a ScriptModule", "check its source")
     if any(is_lazy(parameter) or parameter.is_meta for parameter in model.parameters()):
         fix = "call a lazy model once; move one from the meta device with to_empty"
         raise invalid("model", "parameters that have numbers", "some without", fix)

@@ -102,7 +102,7 @@ class Probe:
             raise AnswerError(f"{type(error).__name__}: {error}", fix) from error
         self.wrote |= not (torch.equal(given[0], source) and torch.equal(given[1], target))
         expected = [*target.shape, self.vocabularies[1]]
-        if not isinstance(answer, Tensor) or not answer.is_floating_point():
+        if not isinstance(answer, Tensor) or not answer.is_floating_point() or answer.is_meta:
             got = str(answer.dtype) if isinstance(answer, Tensor) else type(answer).__name__
             fix = "take the logits out: forward=lambda model, source, target: …"
             raise AnswerError(f"the answer is no floating-point tensor but {got}", fix)

@@ -65,8 +65,8 @@ def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
     Some models begin with such weights, which hide what is behind them.
     """
     zeros = [
-        name
-        for name, weight in probe.model.named_parameters()
+        path
+        for path, weight in probe.model.named_parameters()
         if (weight.dim() > 1 or weight.numel() == 1) and not weight.any()
     ]
     if zeros:
@@ -162,10 +162,15 @@ def gradient(probe: Probe) -> Finding:
 
     A key's bias is like that: it moves all scores of a row together, and softmax does not see it.
     """
-    found = gradients(probe)
-    if not any(gradient is not None for gradient in found.values()):
-        probe.model.train()  # some models make no gradients in evaluation mode
+    try:
         found = gradients(probe)
+        if not any(gradient is not None for gradient in found.values()):
+            probe.model.train()  # some models make no gradients in evaluation mode
+            found = gradients(probe)
+    except AnswerError as error:
+        if "use_reentrant" not in error.what:
+            raise
+        return Finding("gradient", "not offered", "checkpoints with use_reentrant=True forbid it")
     if not found:
         return Finding("gradient", "not offered", "no parameter asks for one")
     none = [name for name, g in found.items() if g is None]

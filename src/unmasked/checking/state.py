@@ -1,4 +1,4 @@
-"""A model is left as it was found, whatever its forward writes into it."""
+"""A model is left as it was found, but for arrays and generators of random numbers of its own."""
 
 import random
 from collections import deque

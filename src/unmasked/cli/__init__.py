@@ -22,6 +22,7 @@ COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info"
 
 def main() -> None:
     """Runs a command; what its user did wrong is said in one line, without a traceback."""
+    open_streams()
     use_utf8()
     try:
         try:
@@ -87,8 +88,19 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
 
+def open_streams() -> None:
+    """Where one was closed, nothing is read and nothing is shown; but no result is lost unsaid."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        sys.exit(f"{program()}: standard output is closed; send it to a file or /dev/null")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+
+
 def use_utf8() -> None:
-    """Whatever the locale says: text files and other programs speak it."""
+    """Whatever the locale says, but for arguments: text files and other programs speak it."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import check_whole, invalid
+from ..errors import check_choice, check_whole, invalid
 from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_words
 from ..text.corpus import lines
 from ..text.multi30k import SPLITS, multi30k
@@ -37,6 +37,8 @@ def main(words: Sequence[str]) -> None:
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             check_whole(f"--{name}", getattr(options, name), 1)
+    if options.test and len(options.test) == 1:
+        check_choice("--test", options.test[0], TESTS)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)

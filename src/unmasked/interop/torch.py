@@ -110,7 +110,7 @@ def check_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None
     if isinstance(module, nn.Transformer):
         paths = [path for path in paths if path.startswith(("encoder", "decoder"))]
     if paths:
-        expected = "PyTorch's own parts, all layers alike, one dropout, final norms or none"
+        expected = "PyTorch's own parts, layers alike, no hooks, one dropout, final norms or none"
         fix = "change it, or convert its layers one by one"
         raise invalid("module", expected, f"another {paths[0]}", fix)
 
@@ -272,14 +272,17 @@ def layer_options(layer: Any) -> dict[str, Any]:
     if named is None or getattr(activation, "approximate", "none") != "none":
         fix = "use F.relu, F.gelu or F.silu"
         raise invalid("module", "the activation relu, gelu or swish", activation, fix)
-    return {
-        "d_model": layer.self_attn.embed_dim,
-        "n_heads": layer.self_attn.num_heads,
-        "d_ff": layer.linear1.out_features,
-        "dropout": layer.dropout1.p,
-        "inner_dropout": layer.dropout.p,
-        "norm": "pre" if layer.norm_first else "post",
-        "norm_eps": layer.norm1.eps,
-        "activation": named,
-        "bias": layer.linear1.bias is not None,
-    }
+    try:
+        return {
+            "d_model": layer.self_attn.embed_dim,
+            "n_heads": layer.self_attn.num_heads,
+            "d_ff": layer.linear1.out_features,
+            "dropout": layer.dropout1.p,
+            "inner_dropout": layer.dropout.p,
+            "norm": "pre" if layer.norm_first else "post",
+            "norm_eps": layer.norm1.eps,
+            "activation": named,
+            "bias": layer.linear1.bias is not None,
+        }
+    except AttributeError as error:
+        raise invalid("module", "PyTorch's own parts", str(error), "change it back") from None

@@ -34,7 +34,10 @@ def loaded(path: Path) -> ModuleType:
     try:
         source = path.read_text("utf-8-sig")
         code = compile(source, str(path), "exec")
-    except (SyntaxError, ValueError) as error:  # no Python, no UTF-8, or a null byte
+    except SyntaxError as error:
+        line = f"in line {error.lineno}: `{(error.text or '').strip()}`"
+        raise UnreadableError(f"{path.name} cannot be read: {error.msg}, {line}") from None
+    except ValueError as error:  # no UTF-8, or a null byte
         raise UnreadableError(f"{path.name} cannot be read: {error}") from None
     module = ModuleType(path.stem)
     module.__file__ = str(path)

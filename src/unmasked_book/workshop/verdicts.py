@@ -394,8 +394,8 @@ def careless(step: str, answer: Any) -> str:
     for name, x in pairs.items():
         if isinstance(x, Tensor) and x.is_floating_point():
             needed[name] = x.requires_grad_()
-    square = run(*pairs.values()).square().sum()
     try:
+        square = run(*pairs.values()).square().sum()
         found = torch.autograd.grad(square, [*needed.values()], allow_unused=True)
     except RuntimeError as error:
         return f"no gradient comes back: {first_line(error)}"

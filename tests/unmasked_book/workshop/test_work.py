@@ -96,7 +96,7 @@ def test_from_start_to_hint_in_a_shell(tmp_path, capsys, monkeypatch):
     ("source", "words"),
     [
         (None, "there is no file .*unmasked workshop start"),
-        ("def attention(:\n", r"cannot be read: invalid syntax \(mine.py, line 1\)"),
+        ("def attention(:\n", "cannot be read: invalid syntax, in line 1: `def attention"),
         ("import nowhere\n", "ModuleNotFoundError: .*in line 1 of mine.py: `import nowhere`"),
         ("quit()\n", "stops with SystemExit"),
         ("while True: pass\n", "mine.py was stopped after 0 seconds, in line 1"),

@@ -41,6 +41,7 @@ export function add(x, y) {
 export const ACTIVATIONS = {
   relu: (x) => (x > 0 ? x : 0),
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
+  swish: (x) => x / (1 + Math.exp(-x)),
 };
 
 // The error function, to 1.5e-7 (Abramowitz and Stegun, 7.1.26).
