@@ -100,11 +100,11 @@ class Marian(nn.Module):
         from transformers import MarianConfig, MarianMTModel  # not everybody has it
 
         super().__init__()
-        sizes: dict[str, Any] = {}
+        sides: dict[str, Any] = {}
         for side in ("encoder", "decoder"):
-            sizes[f"{side}_layers"] = config.n_layers
-            sizes[f"{side}_attention_heads"] = config.n_heads
-            sizes[f"{side}_ffn_dim"] = config.d_ff
+            sides[f"{side}_layers"] = config.n_layers
+            sides[f"{side}_attention_heads"] = config.n_heads
+            sides[f"{side}_ffn_dim"] = config.d_ff
         theirs = MarianConfig(
             vocab_size=config.source_vocab,
             decoder_vocab_size=config.target_vocab,
@@ -117,7 +117,7 @@ class Marian(nn.Module):
             share_encoder_decoder_embeddings=False,
             tie_word_embeddings=False,
             forced_eos_token_id=None,
-            **sizes,
+            **sides,
             **MARKS,
         )
         self.model = MarianMTModel(theirs)

@@ -7,7 +7,7 @@ from matplotlib import rc_context
 from matplotlib.patches import Rectangle
 
 from unmasked.checking.report import CLAIMS
-from unmasked.plots.picture import STYLE, Picture, key, panels
+from unmasked.plots.picture import STYLE, Picture, legend, panels
 
 FAULT, SOMETIMES, UNCOUNTED = "fault", "fault with some seeds", "not counted"
 HEALTHY, UNASKED = "passed", "not tested"
@@ -49,7 +49,7 @@ def findings(
         axis.xaxis.tick_top()
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
-        key(figure, FILL, HATCH, met)
+        legend(figure, FILL, HATCH, met)
     return Picture(figure, f"Faults that were found, by model. {'; '.join(words)}.")
 
 

@@ -36,7 +36,8 @@ def check(
     """Puts some fifty questions to a model, prints what was found, and leaves it as it was.
 
     They are sentences of up to nine random words. No weight and no `.grad` is written; modes,
-    attributes, buffers and random numbers are put back.
+    attributes, buffers and random numbers are put back, but for a model's own arrays and
+    generators.
 
     Args:
         model: any encoder-decoder. Of an `unmasked.Transformer` the vocabularies and what is tied

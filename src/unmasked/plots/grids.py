@@ -20,8 +20,8 @@ from .picture import (
     Labels,
     Picture,
     dress,
-    key,
     labels,
+    legend,
     matrix,
     number,
     panels,
@@ -170,7 +170,7 @@ def mask_grid(grid: list[list[tuple[str, Tensor, Labels, Labels]]]) -> Picture:
                     f"{allowed.sum()} of {allowed.size} pairs may attend"
                     + "".join(f", {entry}" for entry in hidden)
                 )
-        key(figure, FILL, HATCH, met)
+        legend(figure, FILL, HATCH, met)
     return Picture(figure, f"Masks drawn as grids. {'; '.join(words)}.")
 
 

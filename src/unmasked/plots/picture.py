@@ -84,7 +84,9 @@ def tiles(count: int, per_row: int, height: float) -> tuple[Figure, list[Axes]]:
     return figure, places[:count]
 
 
-def key(figure: Figure, fill: Mapping[str, str], hatch: Mapping[str, str], met: set[str]) -> None:
+def legend(
+    figure: Figure, fill: Mapping[str, str], hatch: Mapping[str, str], met: set[str]
+) -> None:
     """A legend of the kinds of squares that were met."""
     handles = [
         Patch(fc=colour, hatch=hatch.get(kind, ""), ec=GREY, label=kind)
