@@ -78,7 +78,7 @@ class Parts:
 
     def tests(self) -> int:
         """Those of masks, packing, products, search and the whole model, on this device."""
-        where = "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/fast/test_guard.py"
+        where = "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/test_one_forward.py"
         words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", HERE.type, where]
         done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
         say(done.stdout.splitlines()[-1])

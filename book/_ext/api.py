@@ -12,7 +12,7 @@ CHAPTERS = {  # and the modules, seen from the package, that they explain
     "03_attention": ("attention",),
     "04_feed_forward": ("feed_forward",),
     "05_encoder": ("encoder",),
-    "06_decoder": ("decoder",),
+    "06_decoder": ("decoder", "looks"),
     "07_transformer": ("transformer", "config", "interop"),
     "08_training": ("loss", "training"),
     "09_decoding": ("search",),

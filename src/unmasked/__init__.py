@@ -4,9 +4,8 @@ To be read first: plain.py, the whole Transformer in one file, which imports not
 floors of the rest; a file imports only from names before its own, or from its own folder:
 
     errors tokens machine config
-    masks positions kernels attention feed_forward encoder decoder transformer
-    fast
-    loss search
+    masks products layers positions kernels attention feed_forward encoder decoder looks transformer
+    structure chunked_loss loss search
     text storage translator evaluation interop
     plots training checking cli __main__
 """

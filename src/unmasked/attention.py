@@ -7,23 +7,25 @@ Weights are not returned but collected, by a list that is passed as `maps`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .errors import (
     check_attention,
     check_heads,
+    check_look,
     check_mask,
     check_probability,
-    check_vectors,
-    check_whole,
     invalid,
     shape,
 )
 from .kernels import dropout as drop
-from .kernels import fused_attention
+from .kernels import fused_attention, quicker_by_hand
+from .layers import Linear, Part, laid_out
 
 
 def attention(
@@ -32,21 +34,33 @@ def attention(
     value: Tensor,
     mask: Tensor | None = None,
     *,
+    bias: Tensor | None = None,
+    sinks: Tensor | None = None,
     dropout: float = 0.0,
     scale: float | None = None,
     maps: list[Tensor] | None = None,
+    check: bool = True,
 ) -> Tensor:
     """softmax(query keyᵀ / √K) value: [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V].
 
-    `scale` replaces 1/√K. A query that may attend to nothing gets zeros. With `maps` the weights
-    [..., Q, S] are added to that list (before dropout: their rows sum to one).
+    `scale` replaces 1/√K; a `bias` is added to the scores. With `sinks`, one number a head, each
+    softmax has one more score, whose weight goes nowhere. A query that may attend to nothing gets
+    zeros. With `maps` the weights [..., Q, S] are added to that list (before dropout: without
+    sinks their rows sum to one).
     """
-    check_mask("mask", mask, check_attention(query, key, value, dropout))
+    if check:
+        check_mask("mask", mask, check_attention(query, key, value, dropout))
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    # The fused kernels of a CPU have no dropout: PyTorch would compute the weights there too.
-    if maps is None and not (dropout and query.device.type == "cpu"):
-        return fused_attention(query, key, value, mask, dropout, scale)
-    weights = attention_weights(query, key, mask, scale=scale).to(value.dtype)
+    if maps is None and sinks is None and not quicker_by_hand(query, dropout):
+        return fused_attention(query, key, value, mask, bias, dropout, scale)
+    scores = scaled_scores(query, key, scale)
+    scores = scores if bias is None else scores + bias
+    if sinks is None:
+        weights = masked_softmax(scores, mask).to(value.dtype)
+    else:
+        sink = sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
+        seen = None if mask is None else F.pad(mask, (0, 1), value=True)
+        weights = masked_softmax(torch.cat([scores, sink], -1), seen)[..., :-1].to(value.dtype)
     if maps is not None:
         maps.append(weights)
     return drop(weights, dropout) @ value
@@ -56,9 +70,9 @@ def attention_weights(
     query: Tensor, key: Tensor, mask: Tensor | None = None, *, scale: float | None = None
 ) -> Tensor:
     """softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
-    check_mask("mask", mask, check_attention(query, key))
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    return masked_softmax(scaled_scores(query, key, scale), mask)
+    maps: list[Tensor] = []
+    attention(query, key, key, mask, scale=scale, maps=maps)
+    return maps[0]
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -102,12 +116,91 @@ def additive_attention(
     return weights @ value
 
 
-class MultiHeadAttention(nn.Module):
+class Look:
+    """What an attention looks at, and where its rows lie: everything but the layer's own numbers.
+
+    A layer computes rows. Whom each of them sees, how they become sentences and heads, and what is
+    remembered from call to call is its look's business, so that one layer serves padded batches
+    (this look: rows are [B, T, D], the mask broadcasts to [B, H, T, S]), packed ones and single
+    steps (`looks.py`).
+    """
+
+    def __init__(self, mask: Tensor | None = None, maps: list[Tensor] | None = None) -> None:
+        if mask is not None:
+            check_look("mask", mask)
+        self.mask, self.maps = mask, maps
+        self.bias: Tensor | None = None  # a mask in numbers, where that is quicker
+
+    @classmethod
+    def of(cls, look: Look | Tensor | None, maps: list[Tensor] | None = None) -> Look:
+        """Itself, or the look of a mask."""
+        return look if isinstance(look, Look) else Look(look, maps)
+
+    def recall(self) -> tuple[Tensor, Tensor] | None:
+        """Keys and values that need not be projected again."""
+        return None
+
+    def places(self, x: Tensor) -> Tensor:
+        """The position of each of these rows, for a layer that turns them by it."""
+        return torch.arange(x.shape[-2], device=x.device)
+
+    def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
+        """Who sees whom by a rule such as `masks.causal_mask`: [Q, S]."""
+        return rule(queries, device=device)
+
+    def apart(self, q: Tensor, k: Tensor) -> Tensor:
+        """How far each key stands behind each query: [Q, S]."""
+        queries, keys = (torch.arange(x.shape[-2], device=x.device) for x in (q, k))
+        return keys - queries[:, None]
+
+    def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Rows → rows: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
+        return merge(self.attend(module, *split(module.n_heads, q.shape[0], q, k, v)), q.shape)
+
+    def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """In heads, [B, H, T, K]; fewer heads of keys serve several of queries each."""
+        mask, bias = self.mask, self.bias
+        if module.rule is not None:
+            own = self.seen(module.rule, q.shape[2], q.device)
+            mask = own if mask is None else mask & own
+        if module.score_bias is not None:
+            own = module.score_bias(self.apart(q, k))
+            bias = own if bias is None else bias + own
+        if k.shape[1] != q.shape[1]:
+            k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+        dropout, maps = module.dropout if module.training else 0.0, self.maps
+        given: Any = {"bias": bias, "sinks": module.sinks, "check": False}
+        return attention(q, k, v, mask, dropout=dropout, maps=maps, **given)
+
+
+def heads(x: Tensor, n: int, batch: int) -> Tensor:
+    """Rows → heads of B sentences: [B, T, D] → [B, H, T, K]."""
+    if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
+        return x.view(batch, n, 1, -1)
+    return x.view(batch, -1, n, x.shape[-1] // n).transpose(1, 2)
+
+
+def split(n_heads: int, batch: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+    """All three; keys and values may have fewer heads than queries."""
+    groups = n_heads * k.shape[-1] // q.shape[-1]
+    return heads(q, n_heads, batch), heads(k, groups, batch), heads(v, groups, batch)
+
+
+def merge(x: Tensor, rows: torch.Size) -> Tensor:
+    """Heads → rows, as those of the queries were: [B, H, T, K] → [B, T, D]."""
+    x = x if x.shape[2] == 1 else x.transpose(1, 2)
+    return x.reshape(*rows[:-1], -1)
+
+
+class MultiHeadAttention(Part):
     """Several attentions side by side, each in its own slice of the width (section 3.2.2).
 
-    `key` defaults to the query (self-attention) and `value` to the key. A `cache` remembers keys
-    and values from call to call.
+    A relative may override `project` (rotary positions, fewer heads of keys), or set one of the
+    three below: its own `rule`, as `masks.causal_mask`, beside the mask; what is added to scores
+    by how far a key stands behind a query ([Q, S] → [H, Q, S]); a sink for each head, [H].
     """
+
+    by_position = True  # but for its look
 
     def __init__(
         self, d_model: int, n_heads: int, *, dropout: float = 0.0, bias: bool = True
@@ -116,127 +209,45 @@ class MultiHeadAttention(nn.Module):
         check_probability("dropout", dropout)
         super().__init__()
         self.d_model, self.n_heads, self.dropout = d_model, n_heads, dropout
-        self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key = nn.Linear(d_model, d_model, bias=bias)
-        self.value = nn.Linear(d_model, d_model, bias=bias)
-        self.output = nn.Linear(d_model, d_model, bias=bias)
+        self.query = Linear(d_model, d_model, bias=bias)
+        self.key = Linear(d_model, d_model, bias=bias)
+        self.value = Linear(d_model, d_model, bias=bias)
+        self.output = Linear(d_model, d_model, bias=bias)
+        self.rule: Callable[..., Tensor] | None = None
+        self.score_bias: Callable[[Tensor], Tensor] | None = None
+        self.sinks: Tensor | None = None
 
     def forward(
         self,
-        query: Tensor,
+        x: Tensor,
+        y: Tensor | None = None,
+        look: Look | Tensor | None = None,
         *,
         key: Tensor | None = None,
         value: Tensor | None = None,
         mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
         maps: list[Tensor] | None = None,
     ) -> Tensor:
-        """[B, Q, D] → [B, Q, D]; the weights of every head are [B, H, Q, S]."""
-        key = query if key is None else key
-        value = key if value is None else value
-        self.check(query, key, value, mask, cache)
-        q = self.split(self.query(query))  # [B, H, Q, K]
-        k, v = self.keys_and_values(key, value, cache)
-        dropout = self.dropout if self.training else 0.0
-        return self.output(self.merge(attention(q, k, v, mask, dropout=dropout, maps=maps)))
+        """Each x looks at all of y, or of x itself: [B, T, D], [B, S, D] → [B, T, D].
 
-    def keys_and_values(
-        self, key: Tensor, value: Tensor, cache: KeyValueCache | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Projected and split over the heads, with those of the cache before them: [B, H, S, K]."""
-        if cache is not None and cache.filled:
-            return cache.read()
-        k, v = self.split(self.key(key)), self.split(self.value(value))
-        return (k, v) if cache is None else cache.append(k, v)
+        A mask stands for the look of a padded batch. `key` is another word for y, and a `value` is
+        read in its place.
+        """
+        look = Look.of(mask if look is None else look, maps)
+        y = key if y is None else y
+        return self.output(look(self, *self.project(x, x if y is None else y, look, value)))
 
-    def check(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        cache: KeyValueCache | None,
-    ) -> None:
-        check_vectors("query", query, self.d_model)
-        batch, queries, _ = query.shape
-        past = 0 if cache is None else cache.check(batch)
-        keys = past
-        if cache is None or not cache.filled:
-            check_vectors("key", key, self.d_model, batch)
-            check_vectors("value", value, self.d_model, batch)
-            keys = past + key.shape[1]
-        check_mask("mask", mask, (batch, self.n_heads, queries, keys))
-
-    def split(self, x: Tensor) -> Tensor:  # [B, S, D] → [B, H, S, K]
-        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)
-
-    @staticmethod
-    def merge(x: Tensor) -> Tensor:  # [B, H, Q, K] → [B, Q, D]
-        return x.transpose(1, 2).flatten(2)
-
-
-class KeyValueCache:
-    """The keys and values seen so far, so that a new token needs only its own.
-
-    Memory is taken ahead of need and doubled when it runs out: growing costs no copy at each step.
-    A `fixed` cache is filled once (by the encoder's memory) and then only read.
-    """
-
-    def __init__(self, capacity: int = 32, *, fixed: bool = False) -> None:
-        check_whole("capacity", capacity)
-        self.capacity, self.fixed, self.length = capacity, fixed, 0
-        self.keys, self.values = torch.empty(0), torch.empty(0)  # [B, H, capacity, K]
-
-    @property
-    def filled(self) -> bool:
-        return self.fixed and self.length > 0
-
-    def read(self) -> tuple[Tensor, Tensor]:
-        """All keys and values, twice [B, H, length, K]."""
-        if self.length == 0:
-            fix = "append some first"
-            raise invalid("cache", "keys and values to read", "an empty cache", fix)
-        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Adds [B, H, n, K] and returns all that is there now: [B, H, length, K]."""
-        past, length = self.length, self.length + keys.shape[2]
-        if past and self.keys.shape[:2] != keys.shape[:2]:
-            expected = f"[batch, heads] = {list(self.keys.shape[:2])} as in the cache"
-            fix = "begin a new cache for other sentences"
-            raise invalid("keys", expected, list(keys.shape[:2]), fix)
-        if self.fixed or (torch.is_grad_enabled() and keys.requires_grad):
-            if past:  # a new tensor each time: a gradient needs the past as it was
-                keys = torch.cat([self.keys[:, :, :past], keys], dim=2)
-                values = torch.cat([self.values[:, :, :past], values], dim=2)
-            self.keys, self.values, self.length = keys, values, length
-            return keys, values
-        if past == 0 or length > self.keys.shape[2]:
-            self.capacity = max(length, 2 * self.capacity if past else self.capacity)
-            self.keys, self.values = self.grown(self.keys, keys), self.grown(self.values, values)
-        self.keys[:, :, past:length] = keys
-        self.values[:, :, past:length] = values
-        self.length = length
-        return self.read()
-
-    def check(self, batch: int, name: str = "cache") -> int:
-        """That it is of as many sentences; how many keys are in it."""
-        if self.length and len(self.keys) != batch:
-            fix = "begin with a new one for other sentences"
-            raise invalid(name, f"a batch of {batch}", len(self.keys), fix)
-        return self.length
-
-    def grown(self, old: Tensor, like: Tensor) -> Tensor:
-        """`capacity` places, the first of them as they were."""
-        new = like.new_empty(*like.shape[:2], self.capacity, like.shape[3])
-        if old.numel():
-            new[:, :, : old.shape[2]] = old
-        return new
-
-    def select(self, rows: Tensor) -> None:
-        """Keeps only these rows of the batch."""
-        if self.length:
-            self.keys, self.values = self.keys[rows], self.values[rows]
+    def project(
+        self, x: Tensor, y: Tensor, look: Look, value: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of queries, keys and values."""
+        together = laid_out(self, x, "query", "key", "value") if x is y and value is None else None
+        if together is not None:
+            q, k, v = together(x)
+        else:
+            k, v = look.recall() or (self.key(y), self.value(y if value is None else value))
+            q = self.query(x)
+        return q, k, v
 
 
 # --- Maps -------------------------------------------------------------------------------------

@@ -4,23 +4,26 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from .attention import MultiHeadAttention
+from .attention import Look, MultiHeadAttention
 from .config import LayerConfig
-from .errors import check_mask, check_type, check_vectors
+from .errors import check_type
 from .feed_forward import FeedForward
 from .kernels import Dropout
+from .layers import LayerNorm, Part
 
 
-class Residual(nn.Module):
+class Residual(Part):
     """A sublayer with the residual connection around it, and its norm.
 
     Post-norm, as in the paper: LayerNorm(x + sublayer(x)). Pre-norm: x + sublayer(LayerNorm(x)).
     """
 
+    by_position = True
+
     def __init__(self, config: LayerConfig) -> None:
         super().__init__()
         self.pre = config.norm == "pre"
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
+        self.norm = LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[..., Tensor], **options: object) -> Tensor:
@@ -29,8 +32,10 @@ class Residual(nn.Module):
         return self.norm(x + self.dropout(sublayer(x, **options)))
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(Part):
     """Self-attention, then feed-forward, each inside a residual. [B, S, D] → [B, S, D]."""
+
+    by_position = True
 
     def __init__(self, config: LayerConfig) -> None:
         check_type("config", config, LayerConfig)
@@ -43,30 +48,29 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(
-        self, x: Tensor, *, mask: Tensor | None = None, maps: list[Tensor] | None = None
+        self, x: Tensor, *, mask: Look | Tensor | None = None, maps: list[Tensor] | None = None
     ) -> Tensor:
-        x = self.attention_residual(x, self.self_attention, mask=mask, maps=maps)
+        """`mask` is a look, or the mask of a padded batch."""
+        x = self.attention_residual(x, self.self_attention, look=Look.of(mask, maps))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-class Encoder(nn.Module):
+class Encoder(Part):
     """A stack of layers, and a last norm where the configuration has one."""
+
+    by_position = True
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         check_type("config", config, LayerConfig)
         super().__init__()
         self.config = config
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
-        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
+        self.norm = LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
 
     def forward(
-        self, x: Tensor, *, mask: Tensor | None = None, maps: list[Tensor] | None = None
+        self, x: Tensor, *, mask: Look | Tensor | None = None, maps: list[Tensor] | None = None
     ) -> Tensor:
-        check_vectors("x", x, self.config.d_model)
-        batch, length, _ = x.shape
-        check_mask("mask", mask, (batch, self.config.n_heads, length, length))
-        if maps is not None:
-            check_type("maps", maps, list)
+        look = Look.of(mask, maps)
         for layer in self.layers:
-            x = layer(x, mask=mask, maps=maps)
+            x = layer(x, mask=look)
         return x if self.norm is None else self.norm(x)

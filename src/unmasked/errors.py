@@ -172,6 +172,14 @@ def check_boolean(argument: str, mask: Tensor, fix: str = WAYS) -> None:
         raise invalid(argument, "a boolean tensor", mask.dtype, fix)
 
 
+def check_look(argument: str, mask: Tensor) -> None:
+    """A boolean mask of which it is clear what it is for: sentences, heads, queries, keys."""
+    check_boolean(argument, mask)
+    if mask.dim() == 3 and mask.shape[0] != 1:  # of sentences or of heads?
+        fix = "one for each sentence is [batch, 1, queries, keys], for each head [1, heads, …]"
+        raise invalid(argument, "rank 4 or 2", shape(mask), fix)
+
+
 def check_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> None:
     """A boolean mask that broadcasts to the shape of the attention scores, or none."""
     if mask is None:
@@ -183,9 +191,8 @@ def check_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> Non
         expected = f"a shape that broadcasts to the scores' {list(scores)}"
         fix = "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]"
         raise invalid(argument, expected, shape(mask), fix)
-    if len(scores) == 4 and mask.dim() == 3 and mask.shape[0] != 1:  # of sentences or of heads?
-        fix = "one for each sentence is [batch, 1, queries, keys], for each head [1, heads, …]"
-        raise invalid(argument, "rank 4 or 2", shape(mask), fix)
+    if len(scores) == 4:
+        check_look(argument, mask)
 
 
 def check_attention(

@@ -6,17 +6,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import ACTIVATIONS, FEED_FORWARDS
-from .errors import check_choice, check_vectors, check_wholes
+from .errors import check_choice, check_wholes
 from .kernels import Dropout
+from .layers import Linear, Part
 
 ACTIVATION: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
-class FeedForward(nn.Module):
+class FeedForward(Part):
     """max(0, x W₁ + b₁) W₂ + b₂: [B, S, D] → [B, S, D].
 
     `kind="conv"` writes the two layers as convolutions of width 1: the same sums, other code.
     """
+
+    by_position = True
 
     def __init__(
         self,
@@ -32,22 +35,24 @@ class FeedForward(nn.Module):
         check_choice("kind", kind, FEED_FORWARDS)
         check_choice("activation", activation, ACTIVATIONS)
         super().__init__()
-        layer = Convolution if kind == "conv" else nn.Linear
+        layer = Convolution if kind == "conv" else Linear
         self.d_model, self.activation = d_model, ACTIVATION[activation]
         self.expand = layer(d_model, d_ff, bias=bias)
         self.contract = layer(d_ff, d_model, bias=bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        check_vectors("x", x, self.d_model)
         return self.contract(self.dropout(self.activation(self.expand(x))))
 
 
 class Convolution(nn.Conv1d):
-    """A convolution of width 1 over the positions: [B, S, D] → [B, S, E], as nn.Linear."""
+    """A convolution of width 1 over the positions: [..., D] → [..., E], as nn.Linear."""
+
+    by_position = True
 
     def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__(d_in, d_out, kernel_size=1, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:  # nn.Conv1d wants the width before the positions
-        return super().forward(x.transpose(1, 2)).transpose(1, 2)
+        rows = x.reshape(-1, x.shape[-1])
+        return super().forward(rows.t()).t().reshape(*x.shape[:-1], -1)

@@ -1,10 +1,11 @@
 """What every model computes with: quick dropout, fused attention, rows of a batch."""
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from .errors import check_probability
+from .layers import Part
 
 # --- Dropout ----------------------------------------------------------------------------------
 
@@ -30,8 +31,10 @@ def dropout(x: Tensor, p: float) -> Tensor:
     return x * keep_mask(x, p)
 
 
-class Dropout(nn.Module):
+class Dropout(Part):
     """`dropout` while training, nothing otherwise."""
+
+    by_position = True
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
@@ -49,30 +52,44 @@ class Dropout(nn.Module):
 
 
 def fused_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    dropout: float,
+    scale: float,
 ) -> Tensor:
-    """By PyTorch's fused kernels, which never store the [Q, S] weights.
-
-    As `attention.attention`: a query that may attend to nothing gets zeros."""
-    if slow_backward(query, key):
+    """`attention.attention` by PyTorch's fused kernels, which never store the [Q, S] weights."""
+    if query.dtype == torch.bfloat16 and slow_backward(query, key):
         with torch.autocast(query.device.type, enabled=False):
             q, k, v = query.float(), key.float(), value.float()
-            return fused_attention(q, k, v, mask, dropout, scale).to(value.dtype)
-    if mask is None:
-        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, scale=scale)
-    mask = mask.view(1, -1) if mask.dim() < 2 else mask
-    # Kernels differ in what they do with rows that see nothing, so none of them gets to see one.
-    sees = mask.any(-1, keepdim=True)
+            return fused_attention(q, k, v, mask, bias, dropout, scale).to(value.dtype)
+    added = bias if bias is None else bias.to(query.dtype)
+    sees = None
+    if mask is not None:
+        mask = mask.view(1, -1) if mask.dim() < 2 else mask
+        # Kernels differ in what they do with rows that see nothing: none of them gets to see one.
+        sees = mask.any(-1, keepdim=True)
+        seen = mask | ~sees
+        added = seen if added is None else added.masked_fill(~seen, -torch.inf)
     output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask | ~sees, dropout_p=dropout, scale=scale
+        query, key, value, attn_mask=added, dropout_p=dropout, scale=scale
     )
-    return output.masked_fill(~sees, 0.0)
+    return output if sees is None else output.masked_fill(~sees, 0.0)
+
+
+def quicker_by_hand(query: Tensor, dropout: float) -> bool:
+    """On a CPU: with dropout, which its kernels lack, and for one query of each of many sentences.
+
+    The kernels are made for many queries: two products and a softmax take half their time then.
+    """
+    return query.is_cpu and (dropout > 0.0 or (query.shape[-2] == 1 and query.shape[0] > 1))
 
 
 def slow_backward(query: Tensor, key: Tensor) -> bool:
     """On a CPU the kernel's backward for short rows of bfloat16 takes six times float32's."""
-    halves = query.dtype == torch.bfloat16 and query.device.type == "cpu"
-    return halves and query.requires_grad and key.shape[-2] <= 256
+    return query.is_cpu and query.requires_grad and key.shape[-2] <= 256
 
 
 # --- Rows -------------------------------------------------------------------------------------

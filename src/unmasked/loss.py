@@ -1,13 +1,14 @@
 """What training minimises: cross-entropy with label smoothing (5.4), on real tokens only."""
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .chunked_loss import summed_loss
 from .errors import check_probability, check_tokens, invalid, shape
-from .fast.chunked_loss import summed_loss
-from .fast.guard import is_plain
-from .fast.packed import packed_decode
+from .layers import is_plain, survey
 from .masks import padding_mask
 from .tokens import PADDING
 from .transformer import Transformer, check_called
@@ -62,10 +63,25 @@ def hidden_states(
     model: Transformer, source: Tensor, inputs: Tensor, real: Tensor, packed: bool
 ) -> Tensor:
     """What the decoder makes of its inputs, where it is wanted: [B, S], [B, T], [B, T] → [N, D]."""
-    if packed and is_plain(model):
-        return packed_decode(model, source, inputs, real)
-    memory = model.encode(source)
-    return model.decode(inputs, memory, source_mask=padding_mask(source))[real]
+    read, mask = source != PADDING, padding_mask(source)
+    if not packed or not may_pack(model):
+        return model.decode(inputs, model.encode(source), source_mask=mask)[real]
+    if not bool(read.any()):
+        raise invalid("source", "at least one real token", "padding only", "leave the batch out")
+    if bool((real & (inputs == PADDING)).any() or (real[:, 1:] & ~real[:, :-1]).any()):
+        fix = "pad on the right, or use packed=False"
+        raise invalid("target", "its real labels first in every row", "padding before one", fix)
+    memory = model.encode(source, only=read)
+    return model.decode(inputs, memory, source_mask=mask, only=(real, read))[real]
+
+
+def may_pack(model: Transformer) -> bool:
+    """Whether every part works by position. Says which one does not."""
+    mixing = survey(model).mixing
+    if mixing is not None:
+        why = "it has a hook, or does not say `by_position = True`"
+        warnings.warn(f"packed: padding stays in, because of {mixing}: {why}", stacklevel=5)
+    return mixing is None
 
 
 def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: float) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .errors import check_whole, check_wholes, invalid
+from .layers import Part
 
 
 def frequencies(d_model: int) -> Tensor:
@@ -40,9 +41,10 @@ def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -
     return torch.block_diag(*turns).to(dtype)
 
 
-class SinusoidalPositions(nn.Module):
+class SinusoidalPositions(Part):
     """Adds the paper's sinusoids: `max_len` rows stand ready, others are computed when met."""
 
+    by_position = True
     table: Tensor
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
@@ -72,8 +74,10 @@ class SinusoidalPositions(nn.Module):
         return x + self.rows(x.shape[1], start).to(x.dtype)
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(Part):
     """Adds one trained vector a position; there is none to add beyond `max_len`."""
+
+    by_position = True
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
         check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
@@ -14,9 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from .attention import AttentionMaps
 from .errors import check_choice, check_number, check_seed, check_tokens, check_whole, invalid
-from .fast.guard import is_plain
-from .fast.steps import FastSteps
 from .kernels import take
+from .layers import Layouts, survey
 from .masks import padding_mask
 from .tokens import BOS, EOS, PADDING
 from .transformer import Transformer, check_called, evaluating
@@ -120,7 +120,7 @@ def beam(
     penalties = torch.tensor([penalty(n, length_penalty, normalize) for n in limits.tolist()])
     penalties = penalties.to(source.device)
     with evaluating(model):
-        steps = steps_of(model, source, beam_size, int(limits.max()), use_cache=use_cache)
+        steps = Steps(model, source, beam_size, int(limits.max()), use_cache=use_cache)
         finished = Finished(len(source), beam_size, source.device)
         alive = Alive.begin(len(source), beam_size, source.device)
         for time in count(1):
@@ -205,7 +205,7 @@ def one_by_one(
     rows = list(range(len(source)))  # the sentences still in the batch
     written: list[list[int]] = [[] for _ in rows]
     with evaluating(model):
-        steps = steps_of(model, source, 1, max(last), use_cache=use_cache)
+        steps = Steps(model, source, 1, max(last), use_cache=use_cache)
         tokens = torch.full((len(source), 1), BOS, device=source.device)
         parents, going, time = torch.zeros_like(tokens), [True] * len(rows), 0
         while any(going):
@@ -244,68 +244,57 @@ def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float
 # --- Steps ------------------------------------------------------------------------------------
 
 
-def steps_of(
-    model: Transformer, source: Tensor, width: int, limit: int, *, use_cache: bool = True
-) -> FastSteps | Cached:
-    """The fastest that is right for this model and these sentences."""
-    if not use_cache:
-        return Recomputed(model, source, width, limit)
-    fast = is_plain(model) and bool((source != PADDING).any(-1).all())
-    return (FastSteps if fast else Cached)(model, source, width, limit)
+class Steps:
+    """One step after the other, for W hypotheses of each sentence, by encode, decode, generator."""
 
-
-class Cached:
-    """With what `decode` remembers: a row and a cache for each hypothesis, of any model."""
-
-    def __init__(self, model: Transformer, source: Tensor, width: int, limit: int) -> None:
-        self.model, self.state = model, model.start(min(limit, 128))
-        self.mask = padding_mask(source).repeat_interleave(width, dim=0)
-        self.memory = model.encode(source).repeat_interleave(width, dim=0)
+    def __init__(
+        self, model: Transformer, source: Tensor, width: int, limit: int, use_cache: bool = True
+    ) -> None:
+        self.model, self.width, self.mask = model, width, padding_mask(source)
+        found, rows, real = survey(model), len(source) * width, source != PADDING
+        self.layouts = Layouts(rows, found.quiet)
+        packed = found.mixing is None and not real.all() and bool(real.any())
+        with self.layouts:
+            self.memory = model.encode(source, only=real) if packed else model.encode(source)
+        self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
+        self.state = model.start(min(limit, 128), width) if use_cache else None
+        if self.state is not None:
+            self.state.generated = True
+            self.state.rank = 3 if found.mixing else 1 if rows == 1 else 2
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
 
         Padding has -inf: it fills rows, and is never generated.
         """
-        batch, width = tokens.shape
-        if width > 1:  # each goes on where its parent was
-            first = torch.arange(batch, device=tokens.device)[:, None] * width
-            self.state.select((first + parents).flatten())
-        try:
-            x = self.model.decode(
-                tokens.reshape(-1, 1), self.memory, source_mask=self.mask, state=self.state
-            )
-        except (RuntimeError, ValueError) as error:
-            filled = all(layer.past.length for layer in self.state.layers)
-            if filled or self.state.length < 2:
-                raise
-            fix = "use_cache=False computes each step from the first token on"
-            raise invalid("model", "attention that fills its cache", error, fix) from error
-        return without_padding(self.model.generator(x).view(batch, width, -1))
+        state = self.state
+        if state is None:
+            return self.recomputed(tokens, parents)
+        if self.width > 1:
+            state.descend(parents)
+        with self.layouts:
+            new = tokens.reshape(-1, 1)
+            x = self.model.decode(new, self.memory, source_mask=self.mask, state=state)
+            logits = self.model.generator(x).view(*tokens.shape, -1)
+        if state.length == 1 and not all(back.length for back, _ in state.looks):
+            what = "an attention does not use its look: each step is computed from the first token"
+            warnings.warn(what, stacklevel=3)
+            self.state, self.written = None, tokens[:, :, None]
+        return without_padding(logits)
 
-    def keep(self, rows: Tensor) -> None:
-        """Forgets the sentences that are finished."""
-        rows = rows.repeat_interleave(len(self.memory) // len(rows))
-        self.mask, self.memory = self.mask[rows], self.memory[rows]
-        self.state.select(rows)
-
-
-class Recomputed(Cached):
-    """Each step from the first token on: to compare with, and to trust."""
-
-    def __init__(self, model: Transformer, source: Tensor, width: int, limit: int) -> None:
-        super().__init__(model, source, width, limit)
-        self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
-
-    def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        inherited = take(self.written, parents)
-        self.written = torch.cat([inherited, tokens[:, :, None]], dim=-1)  # [B, W, time]
-        x = self.model.decode(self.written.flatten(0, 1), self.memory, source_mask=self.mask)
+    def recomputed(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        """From the first token on: to compare with, and to trust."""
+        self.written = torch.cat([take(self.written, parents), tokens[:, :, None]], dim=-1)
+        memory, mask = (x.repeat_interleave(self.width, dim=0) for x in (self.memory, self.mask))
+        x = self.model.decode(self.written.flatten(0, 1), memory, source_mask=mask)
         return without_padding(self.model.generator(x[:, -1]).view(*tokens.shape, -1))
 
     def keep(self, rows: Tensor) -> None:
-        super().keep(rows)
+        """Forgets the sentences that are finished."""
+        self.mask, self.memory = self.mask[rows], self.memory[rows]
         self.written = self.written[rows]
+        if self.state is not None:
+            self.state.select(rows)
 
 
 def without_padding(logits: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """The whole model: two sequences of tokens in, one row of logits for each target position out."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,18 +11,22 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from . import masks
 from .attention import AttentionMaps, Mapped
 from .config import TransformerConfig
-from .decoder import Decoder, DecoderState, check_maps
+from .decoder import Decoder
 from .encoder import Encoder
-from .errors import check_mask, check_tokens, check_type, check_vectors, invalid
+from .errors import check_mask, check_tokens, check_type, check_vectors, invalid, shape
 from .kernels import Dropout
-from .masks import causal_mask, padding_mask
+from .layers import Linear, Part
+from .looks import DecoderState, Layout, Packed
 from .positions import LearnedPositions, SinusoidalPositions
 
 
-class Embedding(nn.Module):
+class Embedding(Part):
     """Tokens → vectors: a table, times √D where configured, plus positions, then dropout."""
+
+    by_position = True
 
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
@@ -41,6 +47,8 @@ class Transformer(Mapped):
     `need_weights=True` a call returns (logits, maps): every layer's attention weights.
     """
 
+    by_position = True
+
     def __init__(self, config: TransformerConfig) -> None:
         check_type("config", config, TransformerConfig)
         super().__init__()
@@ -49,7 +57,7 @@ class Transformer(Mapped):
         self.target_embedding = Embedding(config, config.target_vocab)
         self.encoder = Encoder(config, config.n_layers, config.has_final_norm)
         self.decoder = Decoder(config, config.decoder_layers, config.has_final_norm)
-        self.generator = nn.Linear(config.d_model, config.target_vocab, bias=config.output_bias)
+        self.generator = Linear(config.d_model, config.target_vocab, bias=config.output_bias)
         self.tie()
         self.initialise()
         self.register_load_state_dict_post_hook(tie_again)
@@ -69,7 +77,10 @@ class Transformer(Mapped):
         call `encode` and `decode`.
         """
         check_tokens("source", source)
-        source_mask = padding_mask(source) if source_mask is None else source_mask
+        source_mask = masks.padding_mask(source) if source_mask is None else source_mask
+        if source_mask.dim() > 1 and source_mask.shape[-2] != 1:
+            fix = "a mask with a row for each query is one side's: call encode and decode"
+            raise invalid("source_mask", "one row of keys a sentence", shape(source_mask), fix)
         memory = self.encode(source, source_mask=source_mask, maps=maps)
         x = self.decode(target, memory, source_mask=source_mask, target_mask=target_mask, maps=maps)
         return self.generator(x)
@@ -80,14 +91,23 @@ class Transformer(Mapped):
         *,
         source_mask: Tensor | None = None,
         maps: AttentionMaps | None = None,
+        only: Tensor | None = None,
     ) -> Tensor:
-        """[B, S] → the memory [B, S, D]."""
+        """[B, S] → the memory [B, S, D].
+
+        With `only`, [B, S], no other position is computed, and the memory is zero there: for a
+        model whose parts work position by position (`layers.survey`).
+        """
         check_maps(maps)
         check_tokens("source", source, self.config.source_vocab)
         batch, length = source.shape
         check_mask("source_mask", source_mask, (batch, self.config.n_heads, length, length))
-        mask = padding_mask(source) if source_mask is None else source_mask
-        return self.encoder(self.source_embedding(source), mask=mask, maps=maps and maps.encoder)
+        mask = masks.padding_mask(source) if source_mask is None else source_mask
+        x = self.source_embedding(source)
+        if only is None:
+            return self.encoder(x, mask=mask, maps=maps and maps.encoder)
+        layout = Layout(only)
+        return layout.unpack(self.encoder(layout.pack(x), mask=Packed(layout, layout, mask)))
 
     def decode(
         self,
@@ -98,30 +118,39 @@ class Transformer(Mapped):
         target_mask: Tensor | None = None,
         state: DecoderState | None = None,
         maps: AttentionMaps | None = None,
+        only: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """[B, T], [B, S, D] → [B, T, D], one step before the logits.
 
         `source_mask` hides the memory's padding; the default `target_mask` is causal and hides the
         target's. With a `state` (from `start`, one for each memory) the target holds only the
-        tokens that are new.
+        tokens that are new. With `only`, [B, T] and [B, S], no other position is computed or read.
         """
         start = 0 if state is None else state.length
-        self.check_decode(target, memory, source_mask, target_mask, start)
-        check_maps(maps)
-        if state is not None:
-            state.check(len(self.decoder.layers), len(target), memory.shape[1])
+        if state is None or not state.generated:
+            self.check_decode(target, memory, source_mask, target_mask, state)
+            check_maps(maps)
         x = self.target_embedding(target, start)
-        real = padding_mask(target)
-        real = state.extend(real) if state else real
+        if state is not None:
+            looks = state.next(target, target_mask, source_mask, maps)
+            return self.decoder(x.flatten(0, 3 - state.rank), memory, looks=looks)
         if target_mask is None:
-            target_mask = real & causal_mask(target.shape[1], past=start, device=target.device)
-        return self.decoder(
-            x, memory, mask=target_mask, memory_mask=source_mask, state=state, maps=maps
-        )
+            so_far = masks.causal_mask(target.shape[1], device=target.device)
+            target_mask = masks.padding_mask(target) & so_far
+        if only is None:
+            given: Any = {"mask": target_mask, "memory_mask": source_mask, "maps": maps}
+            return self.decoder(x, memory, **given)
+        own, read = (Layout(each) for each in only)
+        pair = Packed(own, own, target_mask), Packed(own, read, source_mask)
+        packed = [pair] * len(self.decoder.layers)
+        return own.unpack(self.decoder(own.pack(x), read.pack(memory), looks=packed))
 
-    def start(self, capacity: int = 32) -> DecoderState:
-        """An empty state for `decode`, with memory for `capacity` tokens before it has to grow."""
-        return DecoderState(len(self.decoder.layers), capacity)
+    def start(self, capacity: int = 32, width: int = 1) -> DecoderState:
+        """An empty state for `decode`, with memory for `capacity` tokens before it has to grow.
+
+        It follows `width` hypotheses of each sentence.
+        """
+        return DecoderState(len(self.decoder.layers), capacity, width)
 
     def check_decode(
         self,
@@ -129,7 +158,7 @@ class Transformer(Mapped):
         memory: Tensor,
         source_mask: Tensor,
         target_mask: Tensor | None,
-        start: int,
+        state: DecoderState | None,
     ) -> None:
         check_vectors("memory", memory, self.config.d_model)
         if source_mask is None:
@@ -137,10 +166,13 @@ class Transformer(Mapped):
             raise invalid("source_mask", "a boolean tensor", None, fix)
         check_tokens("target", target, self.config.target_vocab)
         batch, length = target.shape
-        if batch != len(memory):
+        width, start = (1, 0) if state is None else (state.width, state.length)
+        if state is not None:
+            state.check(len(self.decoder.layers), memory)
+        if batch != len(memory) * width:
             fix = "give each source sentence one target"
-            raise invalid("target", f"a batch of {len(memory)}", batch, fix)
-        queries = batch, self.config.n_heads, length
+            raise invalid("target", f"a batch of {len(memory) * width}", batch, fix)
+        queries = len(memory), self.config.n_heads, length
         check_mask("source_mask", source_mask, (*queries, memory.shape[1]))
         check_mask("target_mask", target_mask, (*queries, start + length))
 
@@ -185,6 +217,11 @@ def check_called(model: Transformer) -> None:
 def tie_again(model: Transformer, _: object) -> None:
     """After load_state_dict, which with assign=True makes new parameters too."""
     model.tie()
+
+
+def check_maps(maps: AttentionMaps | None) -> None:
+    if maps is not None:
+        check_type("maps", maps, AttentionMaps)
 
 
 class Undrawn(TorchFunctionMode):

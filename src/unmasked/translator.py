@@ -16,7 +16,7 @@ from tqdm import tqdm
 from .errors import check_text, check_type, check_whole, invalid, printable
 from .search import beam, check_chance, generator_of, greedy, sample
 from .storage.files import check_finite, filled, tensors_of
-from .storage.model import Kept, check_kept, read, write
+from .storage.model import Kept, read, tensors_to_keep, write
 from .text.corpus import Corpus
 from .text.sources import languages
 from .tokens import EOS, Vocabulary, pad
@@ -203,8 +203,7 @@ class Translator:
         A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Whatever
         happens, the folder holds a whole model, the one before or this one.
         """
-        check_kept(self.model)
-        tensors = tensors_of(self.model)
+        tensors = tensors_to_keep(self.model)
         kept = Kept(self.model.config, tensors, self.source, self.target, self.about)
         write(Path(folder), kept, dtype)
 

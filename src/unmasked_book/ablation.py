@@ -38,12 +38,16 @@ def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Tran
 class NoPositions(nn.Module):
     """In the place of positions: every token stands nowhere."""
 
+    by_position = True
+
     def forward(self, x: Tensor, start: int = 0) -> Tensor:  # noqa: ARG002
         return x
 
 
 class NoResidual(Residual):
     """Only what the sublayer makes goes on."""
+
+    by_position = True
 
     def forward(self, x: Tensor, sublayer: Callable[..., Tensor], **options: object) -> Tensor:
         if self.pre:

@@ -15,7 +15,6 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from unmasked.config import TransformerConfig
-from unmasked.fast.steps import FastSteps
 from unmasked.plots.picture import (
     COLOURS,
     DASHES,
@@ -29,6 +28,7 @@ from unmasked.plots.picture import (
     panels,
     plain_numbers,
 )
+from unmasked.search import Steps
 from unmasked.tokens import BOS
 from unmasked.transformer import Transformer
 
@@ -67,13 +67,14 @@ def decoding_step(
     source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
     with torch.inference_mode():
-        steps = FastSteps(Transformer(config).to(device).eval(), source, 1, 64)
+        steps = Steps(Transformer(config).to(device).eval(), source, 1, 64)
+    state: Any = steps.state
 
     @torch.inference_mode()
     def run() -> Tensor:
-        steps.time = 0  # each time as if it were the first
-        for layer in steps.layers:
-            layer.past.length = 0
+        state.length = 0  # each time as if it were the first
+        for back, _ in state.looks:
+            back.length = 0
         return steps.step(begin, parents)
 
     run()  # which makes room for keys and values

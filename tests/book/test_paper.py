@@ -28,7 +28,7 @@ def test_the_papers_numbers_are_our_defaults():
         assert [getattr(config, name) for name in sizes] == [512, 8, 2048, 6, 6, 0.1, "post"]
         assert (config.positions, config.scale_embeddings) == ("sinusoidal", True)
         assert config.dropout_inside == (0.0 if config.tie_embeddings else 0.1)
-        heads = MultiHeadAttention(config.d_model, config.n_heads).split(torch.zeros(1, 3, 512))
+        heads = attention.heads(torch.zeros(1, 3, 512), config.n_heads, 1)
         assert heads.shape == (1, 8, 3, 64)
     assert (big.dropout, big.dropout_inside) == (0.3, 0.0)
     search = inspect.signature(beam).parameters

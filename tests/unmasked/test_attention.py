@@ -12,7 +12,6 @@ from torch.nn import functional as F
 
 from helpers import DEVICES, difference
 from unmasked.attention import (
-    KeyValueCache,
     MultiHeadAttention,
     additive_attention,
     attention,
@@ -158,29 +157,3 @@ def test_keys_are_the_query_and_values_the_keys_unless_given():
     assert torch.equal(module(query, key=key), module(query, key=key, value=key))
     with patch.object(F, "scaled_dot_product_attention", return_value=torch.ones(2, 3, 4, 4)):
         assert torch.equal(module(query), module.output(torch.ones(2, 4, 12)))
-
-
-# --- What is remembered -----------------------------------------------------------------------
-
-
-def test_appending_piece_by_piece_keeps_everything_in_order():
-    keys, values = torch.randn(2, 3, 50, 4), torch.randn(2, 3, 50, 4)
-    cache, start = KeyValueCache(capacity=3), 0
-    for length in (1, 2, 1, 7, 20, 19):
-        piece = slice(start, start + length)
-        k, v = cache.append(keys[:, :, piece], values[:, :, piece])
-        start += length
-        assert torch.equal(k, keys[:, :, :start])
-        assert torch.equal(v, values[:, :, :start])
-    assert cache.length == 50
-    assert cache.keys.shape[2] == 62  # the room at least doubles
-
-
-def test_a_fixed_cache_projects_the_memory_once():
-    module, memory = MultiHeadAttention(8, 2), torch.randn(1, 5, 8)
-    cache, calls = KeyValueCache(fixed=True), []
-    module.key.register_forward_hook(lambda *_: calls.append(1))
-    x = torch.randn(1, 1, 8)
-    for _ in range(3):
-        assert torch.equal(module(x, key=memory, cache=cache), module(x, key=memory))
-    assert len(calls) == 1 + 3  # once for the cache, three times without

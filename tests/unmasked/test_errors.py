@@ -9,7 +9,7 @@ import torch
 from helpers import VOCABULARY, put, ragged, small_config, small_model
 from helpers.refusals import refusals
 from unmasked import LayerConfig, MultiHeadAttention, Transformer, TransformerConfig, masks
-from unmasked.attention import KeyValueCache, additive_attention, attention, masked_softmax
+from unmasked.attention import additive_attention, attention, masked_softmax
 from unmasked.decoder import Decoder
 from unmasked.loss import translation_loss
 from unmasked.masks import padding_mask
@@ -60,15 +60,13 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: packed(0 * SOURCE), "source", "padding only"),
     (lambda: packed(target=last_label(99)), "target", "tokens from 0 to 22, got token 99"),
     (lambda: translation_loss(MODEL, SOURCE, TARGET, smoothing="much"), "smoothing", "'much'"),
-    # --- vectors
-    (lambda: HEADS(X[:, :, :5]), "query", "vectors of width 8, got shape [2, 3, 5]"),
-    (lambda: HEADS(X, key=X[:1]), "key", "1"),
-    (lambda: STACK(X, X[:1]), "memory", "1"),
-    (lambda: STACK(X, X, memory_mask=true(2, 1, 1, 4)), "memory_mask", "[2, 1, 1, 4]"),
     # --- the model's masks and states
     (lambda: decode(target_mask=true(2, 2)), "target_mask", "[2, 2]"),
     (lambda: MODEL.encode(SOURCE, source_mask=MASK[..., :-1]), "source_mask", "[2, 1, 1, 3]"),
     (lambda: MODEL(FOUR, FOUR, target_mask=true(4, 3, 3)), "target_mask", "[4, 3, 3]"),
+    (lambda: MODEL(FOUR[:3], FOUR[:3], source_mask=true(3, 3)), "source_mask", "[3, 3]"),
+    (lambda: MODEL(FOUR, FOUR[:, :2], source_mask=true(4, 1, 3, 3)), "source_mask", "[4, 1, 3, 3]"),
+    (lambda: HEADS(X, X, X), "mask", "torch.float32"),
     (lambda: MODEL.encode(FOUR, source_mask=true(4, 3, 3)), "source_mask", "[4, 3, 3]"),
     (lambda: HEADS(X, mask=true(2, 3, 3)), "mask", "rank 4 or 2, got [2, 3, 3]"),
     (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),
@@ -77,7 +75,6 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: attention(Q, Q, Q, true(3, 4)), "mask", "the scores' [2, 2, 3, 3], got [3, 4]"),
     (lambda: masked_softmax(Q, torch.ones(3, 4)), "mask", "torch.float32"),
     (lambda: additive_attention(Q, Q, Q, torch.zeros(5)), "vector", "[5]"),
-    (lambda: KeyValueCache().read(), "cache", "an empty cache"),
     # --- maps
     (lambda: MODEL(SOURCE, TARGET, maps=[]), "maps", "an AttentionMaps, got list"),
     # --- masks
@@ -115,8 +112,8 @@ test_a_refusal_names_the_argument_and_what_came = refusals(*(refusal(*row) for r
 
 
 def test_what_could_be_swapped_is_not_positional():
-    called = lambda: HEADS(X, X, X), lambda: MODEL(SOURCE, TARGET, None)
-    for call in (*called, lambda: TransformerConfig(10, 10)):
+    called = lambda: MODEL(SOURCE, TARGET, None), lambda: TransformerConfig(10, 10)
+    for call in called:
         with pytest.raises(TypeError, match="positional"):
             call()
 
@@ -166,24 +163,8 @@ def test_a_refused_call_leaves_the_state_as_it_was():
     ):
         with pytest.raises(ValueError, match=f"^{argument}: "):
             decode(**{**learned, **options}, state=state)
-        assert (state.length, *(layer.past.length for layer in state.layers)) == (3, 3, 3)
+        assert (state.length, *(back.length for back, _ in state.looks)) == (3, 3, 3)
         assert state.real is real
     last = decode(TARGET[:, :1], **learned, state=state)
     whole = decode(TARGET[:, [0, 1, 2, 0]], **learned)
     torch.testing.assert_close(last, whole[:, 3:], atol=1e-12, rtol=0)
-
-
-def test_a_refused_call_leaves_cache_and_maps_as_they_were():
-    cache, maps = KeyValueCache(), []
-    keys, _ = cache.append(Q + 1, Q + 1)
-    for call in (
-        lambda: cache.append(Q[:1], Q[:1]),
-        lambda: HEADS(X[0], cache=cache),
-        lambda: HEADS(X[:1], cache=cache),
-        lambda: HEADS(X, mask=true(3, 4), maps=maps),
-    ):
-        with pytest.raises(ValueError, match=r"^(keys|query|cache|mask): expected "):
-            call()
-    assert cache.length == 3
-    assert torch.equal(cache.read()[0], keys)
-    assert maps == []

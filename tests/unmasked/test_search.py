@@ -13,16 +13,13 @@ from torch.nn import functional as F
 
 from helpers import DEVICES, MODELS, VOCABULARY, copier, difference, ragged, small_model
 from unmasked import MultiHeadAttention, search
-from unmasked.fast.steps import FastSteps
 from unmasked.masks import padding_mask
 from unmasked.search import (
-    Cached,
-    Recomputed,
+    Steps,
     beam,
     draw,
     greedy,
     sample,
-    steps_of,
     top_k,
     without_padding,
     written_maps,
@@ -89,50 +86,38 @@ def test_a_sentence_may_outgrow_the_room_that_was_taken_for_it():
 
 @pytest.mark.parametrize("preset", MODELS)
 @pytest.mark.parametrize(("width", "lengths"), [(1, [5]), (1, LENGTHS), (3, [5]), (3, LENGTHS)])
-def test_all_kinds_of_steps_give_the_same_logits(preset, width, lengths):
-    """Whoever descends from whom, and whoever leaves; cross-attention to one sentence is folded."""
+def test_with_and_without_a_cache_the_same_logits(preset, width, lengths):
+    """Whoever descends from whom, and whoever leaves."""
     model, source = untrained(preset), F.pad(ragged(lengths), (0, 2), value=PADDING)
-    kinds = [kind(model, source, width, 4) for kind in (FastSteps, Cached, Recomputed)]
     rows = len(source)
     with torch.no_grad():
+        ways = [Steps(model, source, width, 4, use_cache) for use_cache in (True, False)]
         for time in range(4):
             tokens = torch.randint(3, VOCABULARY, (rows, width))
             parents = torch.randint(width if time else 1, (rows, width))
-            found = [steps.step(tokens, parents) for steps in kinds]
-            assert all((logits[..., PADDING] == -torch.inf).all() for logits in found)
-            fast, cached, slow = (logits[..., 1:] for logits in found)
-            assert slow.shape == (rows, width, VOCABULARY - 1)
-            assert difference(fast, slow) < 1e-12
-            assert difference(cached, slow) < 1e-12
+            cached, slow = (steps.step(tokens, parents) for steps in ways)
+            assert slow.shape == (rows, width, VOCABULARY)
+            assert all((logits[..., PADDING] == -torch.inf).all() for logits in (cached, slow))
+            assert difference(cached[..., 1:], slow[..., 1:]) < 1e-12
             if time == 1:
                 going = torch.tensor([True, False, True, True, False])[:rows]
                 rows = int(going.sum())
-                for steps in kinds:
+                for steps in ways:
                     steps.keep(going)
 
 
-def test_the_fast_steps_are_taken_where_they_may_be():
-    model, source = untrained(), ragged(LENGTHS)
-    assert type(steps_of(model, source, 2, 5)) is FastSteps
-    assert type(steps_of(model, source, 2, 5, use_cache=False)) is Recomputed
-    handle = model.decoder.register_forward_hook(lambda *_: None)
-    assert type(steps_of(model, source, 2, 5)) is Cached
-    handle.remove()
-    assert type(steps_of(model, source, 2, 5)) is FastSteps
-    source[1] = PADDING
-    assert type(steps_of(model, source, 2, 5)) is Cached
-
-
-def test_an_attention_that_ignores_the_cache_is_told_to_search_without():
+def test_where_an_attention_ignores_its_look_search_computes_each_step_from_the_first_token():
     class Forgetful(MultiHeadAttention):
-        def forward(self, query, **options):
-            return super().forward(query, **options | {"cache": None})
+        def forward(self, x, y=None, look=None):  # noqa: ARG002
+            return super().forward(x, y)
 
     model, source = untrained(bias=NEVER), ragged(LENGTHS)
     model.decoder.layers[0].self_attention = Forgetful(16, 4).double()
-    greedy(model, source, 4, use_cache=False)
-    with pytest.raises((RuntimeError, ValueError), match="use_cache=False"):
-        greedy(model, source, 4)
+    for find in (lambda **options: greedy(model, source, 4, **options),
+                 lambda **options: beam(model, source, 3, 4, **options).tokens):  # fmt: skip
+        with pytest.warns(UserWarning, match="does not use its look"):
+            fast = find()
+        assert torch.equal(fast, find(use_cache=False))
 
 
 # --- Beam search ------------------------------------------------------------------------------
@@ -200,8 +185,8 @@ def test_beam_equals_the_plain_one(seed, vocabulary, width, limit, penalty, meas
 
 def test_finished_sentences_leave_the_batch(monkeypatch):
     model, source = copier_and_source()
-    step = Mock(side_effect=FastSteps.step)
-    monkeypatch.setattr(FastSteps, "step", lambda *given: step(*given))
+    step = Mock(side_effect=Steps.step)
+    monkeypatch.setattr(Steps, "step", lambda *given: step(*given))
     for find in (lambda: greedy(model, source, 40), lambda: beam(model, source, 4, 40)):
         step.reset_mock()
         find()
@@ -360,7 +345,7 @@ def test_fast_steps_are_finite_in_float16_where_the_core_is():
         if isinstance(part, MultiHeadAttention):
             part.query.weight.data = part.key.weight.data = 200 * torch.eye(16).half()
     with torch.no_grad():
-        logits = FastSteps(model, ragged([5, 3, 1]), 1, 5).step(zeros + 7, zeros)
+        logits = Steps(model, ragged([5, 3, 1]), 1, 5).step(zeros + 7, zeros)
     assert logits[..., 1:].isfinite().all()
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..errors import check_type, check_whole, invalid
-from ..search import steps_of
+from ..search import Steps
 from ..tokens import PADDING
 from ..transformer import Transformer
 from . import properties, reach
@@ -117,7 +117,7 @@ def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
 
 def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
     """As search computes: one token at a time, each with what is remembered of those before."""
-    steps = steps_of(model, source, 1, target.shape[1])
+    steps = Steps(model, source, 1, target.shape[1])
     first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
     return torch.cat([steps.step(token[:, None], first) for token in target.unbind(1)], dim=1)
 

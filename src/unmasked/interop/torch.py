@@ -16,9 +16,9 @@ from ..config import LayerConfig, TransformerConfig
 from ..decoder import DecoderLayer
 from ..encoder import EncoderLayer
 from ..errors import check_type, invalid
-from ..fast.guard import changes, structure
 from ..feed_forward import ACTIVATION
 from ..masks import causal_mask
+from ..structure import differences
 from ..tokens import PADDING
 from ..transformer import Transformer, Undrawn, without_numbers
 
@@ -90,13 +90,13 @@ def check_as_configured(module: Any) -> None:
             kinds = (Transformer, EncoderLayer, DecoderLayer)  # or made from one of them
             kind: Any = next(kind for kind in kinds if isinstance(module, kind))
             twin = kind(module.config)
-    paths = changes(module, structure(twin))
+    paths = differences(module, twin)
     if isinstance(module, Transformer):  # embeddings and generator stay here
         ours = ("source_embedding", "target_embedding", "generator")
         paths = [path for path in paths if not path.startswith(ours)]
     if paths:
         fix = "convert the parts that are as they were made"
-        raise invalid("module", "parts as configured, without hooks", f"another {paths[0]}", fix)
+        raise invalid("module", "parts as configured", f"another {paths[0]}", fix)
 
 
 def check_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None:
@@ -106,11 +106,11 @@ def check_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None
         given = {"activation": layer.activation, "bias": layer.linear1.bias is not None}
     with Undrawn():
         twin = counterpart(ours, device="meta", **given)
-    paths = changes(module, structure(twin, OF_A_CALL), OF_A_CALL)
+    paths = differences(module, twin, OF_A_CALL)
     if isinstance(module, nn.Transformer):
         paths = [path for path in paths if path.startswith(("encoder", "decoder"))]
     if paths:
-        expected = "PyTorch's own parts, layers alike, no hooks, one dropout, final norms or none"
+        expected = "PyTorch's own parts, layers alike, one dropout, final norms or none"
         fix = "change it, or convert its layers one by one"
         raise invalid("module", expected, f"another {paths[0]}", fix)
 

@@ -9,6 +9,7 @@ before anything is made of them, and whatever is wrong is said in one sentence.
 import json
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -18,11 +19,12 @@ from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..config import TransformerConfig
 from ..errors import RefusedError, check_choice, check_type, invalid, printable
-from ..fast.guard import DROPOUT, changes, expected
+from ..layers import is_heard
+from ..structure import differences
 from ..tokens import Pieces, Subwords, Vocabulary, Words, same_words
 from ..transformer import Transformer, without_numbers
 from .files import (
@@ -45,6 +47,7 @@ FORMAT = "unmasked model 3"
 CONFIG = "config.json"
 OURS = re.compile(r"(model|tokenizer|source|target)(-[0-9a-f]{32})?\.(safetensors|json|spm)")
 MARKED = re.compile(r"((model|tokenizer|source|target)-|\.unfinished-)[0-9a-f]{32}(\.[a-z]+)?")
+DROPOUT = ("p", "dropout")  # whose probabilities may be others than configured
 DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 Made = TypeVar("Made")
@@ -100,15 +103,37 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
         delete(path, before.union(files))
 
 
-def check_kept(model: Transformer) -> None:
-    """That `read` can make this model again, from its configuration and its weights."""
+def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
+    """Those by which `read` makes this model again, with its configuration."""
     if any(parameter.is_meta for parameter in model.parameters()):
         fix = "move it from the meta device with to_empty, and give it weights"
         raise invalid("model", "parameters that have numbers", "some without", fix)
-    if paths := changes(model, expected(model.config), DROPOUT):
-        fix = "change the configuration, or keep model.state_dict() by torch.save"
-        expects = "what its configuration makes, without hooks"
-        raise invalid("model", expects, f"another {paths[0]}", fix)
+    twin, fix = without_numbers(model.config), "change the configuration, or use torch.save"
+    if paths := differences(model, twin, DROPOUT):
+        got = f"another {paths[0]} ({kind_of(model, paths[0])})"
+        raise invalid("model", "what its configuration makes", got, fix)
+    own = dict(model.named_parameters(remove_duplicate=False))
+    first: dict[int, str] = {}  # of the names of one parameter
+    for name, parameter in twin.named_parameters(remove_duplicate=False):
+        tied = own[first.setdefault(id(parameter), name)]
+        if own[name] is not tied and not torch.equal(own[name], tied):
+            raise invalid("model", f"a {name} that is tied as configured", "another", fix)
+    if heard := [path or "the model" for path, part in model.named_modules() if is_heard(part)]:
+        warnings.warn(
+            f"what hooks do is not kept: there are some in {', '.join(heard)}", stacklevel=3
+        )
+    once: dict[int, Tensor] = {}  # what is shared, but not as configured, is written twice
+    return {name: copied(own[name].detach(), once) for name in first.values()}
+
+
+def copied(tensor: Tensor, once: dict[int, Tensor]) -> Tensor:
+    """Itself; but a copy where it was met before."""
+    return tensor if once.setdefault(tensor.data_ptr(), tensor) is tensor else tensor.clone()
+
+
+def kind_of(model: nn.Module, path: str) -> str:
+    """The class of a part, or that there is none."""
+    return type(dict(model.named_modules()).get(path)).__name__
 
 
 def as_json(value: Any) -> Any:

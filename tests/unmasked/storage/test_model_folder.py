@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
+from torch import nn
 
 from helpers import crashes, put, same_tensors, small_config
 from helpers.crashes import held, listed
 from helpers.side_by_side import save_in_turn, together
 from unmasked import Transformer
 from unmasked.config import POSITIONS
+from unmasked.layers import Linear
 from unmasked.storage.files import digest, read_tensors, tensors_of, write_tensors
 from unmasked.storage.model import CONFIG, weights_file
 from unmasked.tokens import Words
@@ -69,6 +72,31 @@ def test_a_copy_is_saved_as_what_it_is_a_copy_of(again, tmp_path):
     again(made).save(tmp_path)
     assert Translator.load(tmp_path).tokens(texts).tolist() == made.tokens(texts).tolist()
     assert holds(tmp_path, made)
+
+
+def share(model):
+    model.decoder.layers[1].cross_attention = model.decoder.layers[0].cross_attention
+    model.encoder.layers[0].self_attention.key = model.encoder.layers[0].self_attention.query
+
+
+CHANGED = {
+    "a note": put("", note="x"),
+    "a hook": lambda model: model.encoder.layers[1].register_forward_hook(lambda *_: None),
+    "frozen": lambda model: model.encoder.requires_grad_(False),
+    "shared parts": share,
+    "a forward of its own": lambda model: put("generator", forward=model.generator.forward)(model),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_changes_no_number_that_is_kept_is_saved_too_and_hooks_are_named(tmp_path, change):
+    made = untrained()
+    CHANGED[change](made.model)
+    where = {"a hook": "encoder.layers.1$", "a forward of its own": "generator$"}.get(change)
+    with pytest.warns(UserWarning, match=f"hooks .* in {where}") if where else nullcontext():
+        made.save(tmp_path)
+    source, target = made.corpus([("a b c", "A B"), ("d", "D E F"), ("e", "F")]).batch()
+    assert torch.equal(made.model(source, target), Translator.load(tmp_path).model(source, target))
 
 
 # --- Written whole, or not at all -------------------------------------------------------------
@@ -144,7 +172,19 @@ def test_only_what_was_replaced_and_what_a_kill_left_an_hour_ago_is_deleted(tmp_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: m.generator.register_forward_hook(lambda _, __, x: 3 * x), "without hooks, got"),
+        (
+            put("decoder.layers.1", feed_forward=nn.Identity()),
+            "layers.1.feed_forward \\(Identity\\)",
+        ),
+        (put("generator", __class__=type("Own", (Linear,), {})), "another generator \\(Own\\)"),
+        (
+            put("decoder.layers.0.self_attention", n_heads=1),
+            "another decoder.layers.0.self_attention",
+        ),
+        (
+            put("encoder.layers.0.feed_forward_residual", pre=True),
+            "another encoder.layers.0.feed_f",
+        ),
         (lambda m: m.decoder.layers.pop(-1), "what its configuration makes"),
         (put("", config=small_config(**SIZES, n_layers=3)), "what its configuration makes"),
         (lambda m: m.to("meta"), "parameters that have numbers, got"),
@@ -159,6 +199,13 @@ def test_what_load_could_not_restore_is_not_saved_over_what_is_there(tmp_path, c
         changed.save(tmp_path, dtype=torch.float16)
     assert len(listed(tmp_path)) == 2
     assert holds(tmp_path, made)
+
+
+def test_nor_is_a_model_whose_ties_are_broken(tmp_path):
+    made = untrained(tie_embeddings="output")
+    made.model.generator.weight = nn.Parameter(made.model.generator.weight.detach() + 1)
+    with pytest.raises(ValueError, match="is tied as configured"):
+        made.save(tmp_path)
 
 
 # --- Read with distrust -----------------------------------------------------------------------
