@@ -176,8 +176,8 @@ class Look:
 def heads(x: Tensor, n: int, batch: int) -> Tensor:
     """Rows → heads of B sentences: [B, T, D] → [B, H, T, K]."""
     if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
-        return x.view(batch, n, 1, -1)
-    return x.view(batch, -1, n, x.shape[-1] // n).transpose(1, 2)
+        return x.reshape(batch, n, 1, -1)
+    return x.reshape(batch, -1, n, x.shape[-1] // n).transpose(1, 2)
 
 
 def split(n_heads: int, batch: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
@@ -245,8 +245,8 @@ class MultiHeadAttention(Part):
         if together is not None:
             q, k, v = together(x)
         else:
-            k, v = look.recall() or (self.key(y), self.value(y if value is None else value))
             q = self.query(x)
+            k, v = look.recall() or (self.key(y), self.value(y if value is None else value))
         return q, k, v
 
 

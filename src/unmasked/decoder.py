@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from .attention import AttentionMaps, Look, MultiHeadAttention
 from .config import LayerConfig
-from .encoder import Residual
+from .encoder import Residual, Stack
 from .errors import check_type
 from .feed_forward import FeedForward
-from .layers import LayerNorm, Part
+from .layers import Part
 
 Looks = Sequence[tuple[Look, Look]]  # for each layer, back and across
 
@@ -48,17 +48,11 @@ class DecoderLayer(Part):
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-class Decoder(Part):
-    """A stack of layers, and a last norm where the configuration has one."""
+class Decoder(Stack):
+    """[B, T, D], [B, S, D] → [B, T, D]."""
 
     by_position = True
-
-    def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
-        check_type("config", config, LayerConfig)
-        super().__init__()
-        self.config = config
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(n_layers))
-        self.norm = LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
+    kind = DecoderLayer
 
     def forward(
         self,

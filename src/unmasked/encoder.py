@@ -55,17 +55,25 @@ class EncoderLayer(Part):
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-class Encoder(Part):
-    """A stack of layers, and a last norm where the configuration has one."""
+class Stack(Part):
+    """Layers of one kind, and a last norm where the configuration has one."""
 
     by_position = True
+    kind: type[nn.Module]
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
         check_type("config", config, LayerConfig)
         super().__init__()
         self.config = config
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(n_layers))
+        self.layers = nn.ModuleList(self.kind(config) for _ in range(n_layers))
         self.norm = LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
+
+
+class Encoder(Stack):
+    """[B, S, D] → [B, S, D]; `mask` is a look, or the mask of a padded batch."""
+
+    by_position = True
+    kind = EncoderLayer
 
     def forward(
         self, x: Tensor, *, mask: Look | Tensor | None = None, maps: list[Tensor] | None = None

@@ -146,32 +146,34 @@ class DecoderState:
             new = torch.cat([take(self.ancestors, parents), new], dim=-1)
         self.ancestors = new
 
-    def seen(self, tokens: Tensor) -> Tensor:
-        """Whom these tokens see: their past and themselves, but for padding."""
-        n = tokens.shape[1]
-        so_far = masks.causal_mask(n, past=self.length, device=tokens.device)
+    def seen(self, tokens: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Whom these tokens see, their past and themselves but for padding; as `in_numbers`."""
+        so_far = masks.causal_mask(tokens.shape[1], past=self.length)
+        if self.generated and bool(so_far.all()):  # looked at on the CPU: no GPU has to wait
+            own = self.ancestors
+            return None, own if own is None else masks.to_additive(own[:, None])
+        so_far = so_far.repeat_interleave(self.width, dim=-1).to(tokens.device)
         if self.ancestors is not None:
-            return (self.ancestors & so_far.repeat_interleave(self.width, dim=-1))[:, None]
-        if self.generated:
-            return so_far
-        real = masks.padding_mask(tokens)
-        self.real = real if self.real is None else torch.cat([self.real, real], dim=-1)
-        return self.real & so_far
+            so_far = (self.ancestors & so_far)[:, None]
+        elif not self.generated:
+            real = masks.padding_mask(tokens)
+            self.real = real if self.real is None else torch.cat([self.real, real], dim=-1)
+            so_far = self.real & so_far
+        return in_numbers(so_far)
 
     def next(
         self, tokens: Tensor, mask: Tensor | None, source_mask: Tensor, maps: AttentionMaps | None
     ) -> list[tuple[Stepwise, Remembered]]:
         """The looks of the layers for these tokens, [B, N] or [B · W, 1]."""
-        batch = len(tokens) // self.width
-        default = self.seen(tokens)
-        mask, bias = in_numbers(default if mask is None else mask)
-        for own, across in self.looks:
-            own.mask, own.bias, own.maps = mask, bias, maps and maps.decoder
-            own.time, own.batch = self.length, batch
+        (own_mask, bias), batch = self.seen(tokens), len(tokens) // self.width
+        if mask is not None:
+            own_mask, bias = in_numbers(mask)
+        for back, across in self.looks:
+            back.mask, back.bias, back.maps = own_mask, bias, maps and maps.decoder
+            back.time, back.batch = self.length, batch
             across.batch, across.maps = batch, maps and maps.cross
         if source_mask is not self.source_mask:
-            self.source_mask = source_mask
-            mask, bias = in_numbers(source_mask)
+            self.source_mask, (mask, bias) = source_mask, in_numbers(source_mask)
             for _, across in self.looks:
                 across.mask, across.bias = mask, bias
         self.length += tokens.shape[1]
@@ -182,6 +184,9 @@ class DecoderState:
         if len(self.looks) != n_layers:
             fix = "begin with this model's start()"
             raise invalid("state", f"{n_layers} layers", len(self.looks), fix)
+        told = 0 if self.ancestors is None else self.ancestors.shape[-1] // self.width
+        if self.width > 1 and told != self.length + 1:
+            raise invalid("state", "descend(parents) before each step", told, "call it once")
         kept = self.looks[0][1].kept
         if kept is not None and (len(kept[0]), kept[0].shape[2]) != memory.shape[:2]:
             expected = f"a memory of {len(kept[0])} sentences, {kept[0].shape[2]} positions"

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from helpers import copier, difference, ragged
 from unmasked import layers, products
+from unmasked.layers import Linear
 from unmasked.products import product
 from unmasked.search import beam, greedy, sample
 
@@ -64,3 +65,17 @@ def test_a_layout_is_kept_until_its_weights_change(monkeypatch, change, lengths)
         for width, expected in zip((1, 3), slow, strict=True):
             assert torch.equal(beam(model, source, width, 9).tokens, expected)
         made.assert_called()
+
+
+def test_nor_beyond_its_biases_or_its_type():
+    model, source = copy.deepcopy(copier()).float(), ragged([5], 12)
+    for change in (lambda: without_biases(model.decoder), model.half, model.double):
+        greedy(model, source, 9)
+        change()
+        assert torch.equal(greedy(model, source, 9), greedy(model, source, 9, use_cache=False))
+
+
+def without_biases(module):
+    for part in module.modules():
+        if type(part) is Linear:
+            part.bias = None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from helpers import DEVICES, MODELS, VOCABULARY, copier, difference, ragged, small_model
+from helpers import DEVICES, MODELS, copier, difference, ragged, small_model
 from unmasked import MultiHeadAttention, search
 from unmasked.masks import padding_mask
 from unmasked.search import (
@@ -82,28 +82,6 @@ def test_cached_equals_uncached_to_the_last_token(make, device):
 def test_a_sentence_may_outgrow_the_room_that_was_taken_for_it():
     model, source = untrained(n_layers=1, bias=NEVER), ragged([3, 2])
     assert torch.equal(greedy(model, source, 140), greedy(model, source, 140, use_cache=False))
-
-
-@pytest.mark.parametrize("preset", MODELS)
-@pytest.mark.parametrize(("width", "lengths"), [(1, [5]), (1, LENGTHS), (3, [5]), (3, LENGTHS)])
-def test_with_and_without_a_cache_the_same_logits(preset, width, lengths):
-    """Whoever descends from whom, and whoever leaves."""
-    model, source = untrained(preset), F.pad(ragged(lengths), (0, 2), value=PADDING)
-    rows = len(source)
-    with torch.no_grad():
-        ways = [Steps(model, source, width, 4, use_cache) for use_cache in (True, False)]
-        for time in range(4):
-            tokens = torch.randint(3, VOCABULARY, (rows, width))
-            parents = torch.randint(width if time else 1, (rows, width))
-            cached, slow = (steps.step(tokens, parents) for steps in ways)
-            assert slow.shape == (rows, width, VOCABULARY)
-            assert all((logits[..., PADDING] == -torch.inf).all() for logits in (cached, slow))
-            assert difference(cached[..., 1:], slow[..., 1:]) < 1e-12
-            if time == 1:
-                going = torch.tensor([True, False, True, True, False])[:rows]
-                rows = int(going.sum())
-                for steps in ways:
-                    steps.keep(going)
 
 
 def test_where_an_attention_ignores_its_look_search_computes_each_step_from_the_first_token():

@@ -74,20 +74,10 @@ def test_step_by_step_equals_all_at_once(preset, pieces):
     assert (state.length, held) == (6, [(6, 7)] * 2)
 
 
-def test_steps_have_the_gradients_of_the_whole_and_rows_can_leave_between_them():
+def test_rows_can_leave_between_steps():
     model, (source, target) = small_model(), batch()
     mask, memory, state = padding_mask(source), model.encode(source), model.start()
-    whole = model.decode(target, memory, source_mask=mask)
-    steps = [
-        model.decode(target[:, t : t + 1], memory, source_mask=mask, state=state) for t in range(6)
-    ]
-    expected, found = (
-        torch.autograd.grad(x.square().sum(), model.encoder.parameters(), retain_graph=True)
-        for x in (whole, torch.cat(steps, 1))
-    )
-    for a, b in zip(expected, found, strict=True):
-        assert difference(a, b) < 1e-9
-    state, rows = model.start(), torch.tensor([0, 2])
+    whole, rows = model.decode(target, memory, source_mask=mask), torch.tensor([0, 2])
     model.decode(target[:, :3], memory, source_mask=mask, state=state)
     state.select(rows)
     rest = model.decode(target[rows, 3:], memory[rows], source_mask=mask[rows], state=state)
