@@ -20,12 +20,13 @@ from .errors import (
     check_look,
     check_mask,
     check_probability,
+    check_vectors,
     invalid,
     shape,
 )
 from .kernels import dropout as drop
 from .kernels import fused_attention, quicker_by_hand
-from .layers import Linear, Part, laid_out
+from .layers import Linear, laid_out
 
 
 def attention(
@@ -129,7 +130,7 @@ class Look:
         if mask is not None:
             check_look("mask", mask)
         self.mask, self.maps = mask, maps
-        self.bias: Tensor | None = None  # a mask in numbers, where that is quicker
+        self.bias: Tensor | None = None  # the same in numbers, where they are quicker to add
 
     @classmethod
     def of(cls, look: Look | Tensor | None, maps: list[Tensor] | None = None) -> Look:
@@ -137,11 +138,11 @@ class Look:
         return look if isinstance(look, Look) else Look(look, maps)
 
     def recall(self) -> tuple[Tensor, Tensor] | None:
-        """Keys and values that need not be projected again."""
+        """Keys and values in heads, where they were projected in an earlier call."""
         return None
 
     def places(self, x: Tensor) -> Tensor:
-        """The position of each of these rows, for a layer that turns them by it."""
+        """The position of each row of queries, for a layer that turns them by it."""
         return torch.arange(x.shape[-2], device=x.device)
 
     def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
@@ -155,14 +156,18 @@ class Look:
 
     def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Rows → rows: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
-        return merge(self.attend(module, *split(module.n_heads, q.shape[0], q, k, v)), q.shape)
+        return merge(self.attend(module, *self.remember(module.n_heads, q, k, v)), q.shape)
+
+    def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        """In heads, [B, H, T, K], keys and values with those of earlier calls."""
+        return split(n_heads, q.shape[0], q, k, v)
 
     def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """In heads, [B, H, T, K]; fewer heads of keys serve several of queries each."""
-        mask, bias = self.mask, self.bias
+        """Heads → heads; fewer of keys serve several of queries each."""
+        mask, bias = (self.mask, None) if self.bias is None else (None, self.bias)
         if module.rule is not None:
-            own = self.seen(module.rule, q.shape[2], q.device)
-            mask = own if mask is None else mask & own
+            own, bias = self.seen(module.rule, q.shape[2], q.device), None
+            mask = own if self.mask is None else self.mask & own
         if module.score_bias is not None:
             own = module.score_bias(self.apart(q, k))
             bias = own if bias is None else bias + own
@@ -192,15 +197,14 @@ def merge(x: Tensor, rows: torch.Size) -> Tensor:
     return x.reshape(*rows[:-1], -1)
 
 
-class MultiHeadAttention(Part):
+class MultiHeadAttention(nn.Module):
     """Several attentions side by side, each in its own slice of the width (section 3.2.2).
 
-    A relative may override `project` (rotary positions, fewer heads of keys), or set one of the
-    three below: its own `rule`, as `masks.causal_mask`, beside the mask; what is added to scores
-    by how far a key stands behind a query ([Q, S] → [H, Q, S]); a sink for each head, [H].
+    A relative may have fewer heads of keys, override `project` (rotary positions of self-attention:
+    a memory's keys are projected once, and come back as they were), or set one of the three below:
+    its own `rule`, as `masks.causal_mask`, beside the mask; what is added to scores by how far a
+    key stands behind a query ([Q, S] → [H, Q, S]); a sink for each head, [H].
     """
-
-    by_position = True  # but for its look
 
     def __init__(
         self, d_model: int, n_heads: int, *, dropout: float = 0.0, bias: bool = True
@@ -233,9 +237,13 @@ class MultiHeadAttention(Part):
         A mask stands for the look of a padded batch. `key` is another word for y, and a `value` is
         read in its place.
         """
-        look = Look.of(mask if look is None else look, maps)
         y = key if y is None else y
-        return self.output(look(self, *self.project(x, x if y is None else y, look, value)))
+        y = x if y is None else y
+        if not isinstance(look, Look):
+            check_vectors("x", x, self.d_model)
+            check_vectors("y", y, self.d_model, len(x))
+            look = Look(mask if look is None else look, maps)
+        return self.output(look(self, *self.project(x, y, look, value)))
 
     def project(
         self, x: Tensor, y: Tensor, look: Look, value: Tensor | None = None

@@ -2,22 +2,19 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .attention import AttentionMaps, Look, MultiHeadAttention
 from .config import LayerConfig
 from .encoder import Residual, Stack
 from .errors import check_type
 from .feed_forward import FeedForward
-from .layers import Part
 
 Looks = Sequence[tuple[Look, Look]]  # for each layer, back and across
 
 
-class DecoderLayer(Part):
+class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward, each inside a residual."""
-
-    by_position = True
 
     def __init__(self, config: LayerConfig) -> None:
         check_type("config", config, LayerConfig)
@@ -38,20 +35,16 @@ class DecoderLayer(Part):
         *,
         mask: Look | Tensor | None = None,
         memory_mask: Look | Tensor | None = None,
-        maps: AttentionMaps | None = None,
     ) -> Tensor:
         """Both masks are looks, or masks of padded batches."""
-        back = Look.of(mask, maps and maps.decoder)
-        across = Look.of(memory_mask, maps and maps.cross)
-        x = self.self_residual(x, self.self_attention, look=back)
-        x = self.cross_residual(x, self.cross_attention, y=memory, look=across)
+        x = self.self_residual(x, self.self_attention, look=mask)
+        x = self.cross_residual(x, self.cross_attention, y=memory, look=memory_mask)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class Decoder(Stack):
     """[B, T, D], [B, S, D] → [B, T, D]."""
 
-    by_position = True
     kind = DecoderLayer
 
     def forward(

@@ -9,21 +9,18 @@ from .config import LayerConfig
 from .errors import check_type
 from .feed_forward import FeedForward
 from .kernels import Dropout
-from .layers import LayerNorm, Part
 
 
-class Residual(Part):
+class Residual(nn.Module):
     """A sublayer with the residual connection around it, and its norm.
 
     Post-norm, as in the paper: LayerNorm(x + sublayer(x)). Pre-norm: x + sublayer(LayerNorm(x)).
     """
 
-    by_position = True
-
     def __init__(self, config: LayerConfig) -> None:
         super().__init__()
         self.pre = config.norm == "pre"
-        self.norm = LayerNorm(config.d_model, eps=config.norm_eps)
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[..., Tensor], **options: object) -> Tensor:
@@ -32,10 +29,8 @@ class Residual(Part):
         return self.norm(x + self.dropout(sublayer(x, **options)))
 
 
-class EncoderLayer(Part):
+class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each inside a residual. [B, S, D] → [B, S, D]."""
-
-    by_position = True
 
     def __init__(self, config: LayerConfig) -> None:
         check_type("config", config, LayerConfig)
@@ -47,18 +42,15 @@ class EncoderLayer(Part):
         self.attention_residual = Residual(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(
-        self, x: Tensor, *, mask: Look | Tensor | None = None, maps: list[Tensor] | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, *, mask: Look | Tensor | None = None) -> Tensor:
         """`mask` is a look, or the mask of a padded batch."""
-        x = self.attention_residual(x, self.self_attention, look=Look.of(mask, maps))
+        x = self.attention_residual(x, self.self_attention, look=mask)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
-class Stack(Part):
+class Stack(nn.Module):
     """Layers of one kind, and a last norm where the configuration has one."""
 
-    by_position = True
     kind: type[nn.Module]
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
@@ -66,13 +58,12 @@ class Stack(Part):
         super().__init__()
         self.config = config
         self.layers = nn.ModuleList(self.kind(config) for _ in range(n_layers))
-        self.norm = LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
+        self.norm = nn.LayerNorm(config.d_model, eps=config.norm_eps) if final_norm else None
 
 
 class Encoder(Stack):
     """[B, S, D] → [B, S, D]; `mask` is a look, or the mask of a padded batch."""
 
-    by_position = True
     kind = EncoderLayer
 
     def forward(

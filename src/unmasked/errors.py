@@ -47,7 +47,7 @@ def shape(x: Tensor) -> str:
 
 def check_type(argument: str, value: object, *kinds: type) -> None:
     if not isinstance(value, kinds):
-        names = [kind.__name__ for kind in kinds]
+        names = [kind.__name__ for kind in kinds if kind is not type(None)]
         expected = " or ".join(f"an {n}" if n[0] in "AEIOU" else f"a {n}" for n in names)
         raise invalid(argument, expected, type(value).__name__, "pass one")
 

@@ -8,18 +8,16 @@ from torch.nn import functional as F
 from .config import ACTIVATIONS, FEED_FORWARDS
 from .errors import check_choice, check_wholes
 from .kernels import Dropout
-from .layers import Linear, Part
+from .layers import Linear
 
 ACTIVATION: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
-class FeedForward(Part):
+class FeedForward(nn.Module):
     """max(0, x W₁ + b₁) W₂ + b₂: [B, S, D] → [B, S, D].
 
     `kind="conv"` writes the two layers as convolutions of width 1: the same sums, other code.
     """
-
-    by_position = True
 
     def __init__(
         self,
@@ -47,8 +45,6 @@ class FeedForward(Part):
 
 class Convolution(nn.Conv1d):
     """A convolution of width 1 over the positions: [..., D] → [..., E], as nn.Linear."""
-
-    by_position = True
 
     def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__(d_in, d_out, kernel_size=1, bias=bias)

@@ -1,11 +1,10 @@
 """What every model computes with: quick dropout, fused attention, rows of a batch."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .errors import check_probability
-from .layers import Part
 
 # --- Dropout ----------------------------------------------------------------------------------
 
@@ -31,10 +30,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
     return x * keep_mask(x, p)
 
 
-class Dropout(Part):
+class Dropout(nn.Module):
     """`dropout` while training, nothing otherwise."""
-
-    by_position = True
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()

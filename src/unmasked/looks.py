@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import masks
-from .attention import AttentionMaps, Look, MultiHeadAttention, heads, merge, split
+from .attention import AttentionMaps, Look, MultiHeadAttention, heads, split
 from .errors import check_wholes, invalid, shape
 from .kernels import take
 
@@ -43,41 +43,52 @@ class Packed(Look):
         return self.queries.pack(super().__call__(module, q, k, v))
 
 
-class Stepwise(Look):
-    """The newest rows of each sentence, into one cache a sentence, of one layer.
+class Newest(Look):
+    """The newest rows of each sentence in a search or in its chunks, of one layer.
 
-    They are N tokens of one hypothesis, or one of each of W hypotheses: W queries into a cache that
-    holds all steps of all of them. Who descends from whom is a mask: no key or value is ever moved.
+    They are N tokens of one hypothesis, [B, N, D], or one of each of W hypotheses, [B · W, 1, D].
+    """
+
+    batch, time = 1, 0  # sentences, and tokens of each hypothesis before the newest
+    columns = 1  # of keys for each position
+
+    def __init__(self, width: int = 1) -> None:
+        super().__init__()
+        self.width = width
+
+    def places(self, x: Tensor) -> Tensor:
+        n = x.numel() // (x.shape[-1] * self.batch * self.width)
+        return torch.arange(self.time, self.time + n, device=x.device)
+
+    def apart(self, q: Tensor, k: Tensor) -> Tensor:
+        queries = torch.arange(self.time, self.time + q.shape[2] // self.width, device=k.device)
+        return torch.arange(k.shape[2], device=k.device) // self.columns - queries[:, None]
+
+
+class Stepwise(Newest):
+    """Self-attention: one cache a sentence, which holds all steps of all of its hypotheses.
+
+    Who descends from whom is a mask: no key or value is ever moved.
     """
 
     def __init__(self, room: int, width: int = 1) -> None:
-        super().__init__()
-        self.width, self.batch, self.time = width, 1, 0  # tokens of each before the newest
+        super().__init__(width)
+        self.columns = width
         self.room, self.length = room * width, 0  # of keys
         self.keys = self.values = torch.empty(0)  # [B, H, room, K]
 
-    def places(self, x: Tensor) -> Tensor:
-        n = 1 if self.width > 1 else x.shape[-2] if x.dim() > 1 else 1
-        return torch.arange(self.time, self.time + n, device=x.device)
-
     def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
-        seen = rule(1 if self.width > 1 else queries, past=self.time, device=device)
+        seen = rule(queries // self.width, past=self.time, device=device)
         return seen.repeat_interleave(self.width, dim=-1)
 
-    def apart(self, q: Tensor, k: Tensor) -> Tensor:  # noqa: ARG002
-        keys = torch.arange(k.shape[2] // self.width, device=k.device)
-        return (keys - keys[self.time :, None]).repeat_interleave(self.width, dim=-1)
-
-    def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        rows = q.shape
-        q, k, v = split(module.n_heads, self.batch, q, k, v)
+    def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        q, k, v = split(n_heads, self.batch, q, k, v)
         start, self.length = self.length, self.length + k.shape[2]
         if self.length > self.room:
             self.room = max(self.length, 2 * self.room)
         self.keys = self.longer(self.keys, k, start)
         self.values = self.longer(self.values, v, start)
-        k, v = self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
-        return merge(self.attend(module, q, k, v), rows)
+        return q, self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
 
     def longer(self, old: Tensor, new: Tensor, start: int) -> Tensor:
         """The old, of which `start` are taken, and the new behind them: [B, H, room, K]."""
@@ -96,25 +107,20 @@ class Stepwise(Look):
             self.keys, self.values = self.keys[rows], self.values[rows]
 
 
-class Remembered(Look):
-    """Into a memory whose keys and values are projected once, of one layer."""
+class Remembered(Newest):
+    """Cross-attention: the memory's keys and values are projected once."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.batch = 1
-        self.kept: tuple[Tensor, Tensor] | None = None
+    kept: tuple[Tensor, Tensor] | None = None
 
     def recall(self) -> tuple[Tensor, Tensor] | None:
         return self.kept
 
-    def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        rows = q.shape
+    def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         if self.kept is None:
-            q, k, v = split(module.n_heads, self.batch, q, k, v)
+            q, k, v = split(n_heads, self.batch, q, k, v)
             self.kept = k.contiguous(), v.contiguous()
-        else:
-            q = heads(q, module.n_heads, self.batch)
-        return merge(self.attend(module, q, *self.kept), rows)
+            return q, *self.kept
+        return heads(q, n_heads, self.batch), *self.kept
 
     def select(self, rows: Tensor) -> None:
         if self.kept is not None:
@@ -130,7 +136,7 @@ class DecoderState:
 
     def __init__(self, n_layers: int, capacity: int = 32, width: int = 1) -> None:
         check_wholes(capacity=(capacity, 1), width=(width, 1))
-        self.looks = [(Stepwise(capacity, width), Remembered()) for _ in range(n_layers)]
+        self.looks = [(Stepwise(capacity, width), Remembered(width)) for _ in range(n_layers)]
         self.width, self.length = width, 0  # hypotheses of each sentence, tokens of each
         self.real: Tensor | None = None  # [B, 1, 1, length]: the past's padding mask
         self.ancestors: Tensor | None = None  # [B, W, length · W]: among all that was written
@@ -150,33 +156,37 @@ class DecoderState:
         """Whom these tokens see, their past and themselves but for padding; as `in_numbers`."""
         so_far = masks.causal_mask(tokens.shape[1], past=self.length)
         if self.generated and bool(so_far.all()):  # looked at on the CPU: no GPU has to wait
-            own = self.ancestors
-            return None, own if own is None else masks.to_additive(own[:, None])
+            if self.ancestors is None:
+                return None, None
+            return self.ancestors[:, None], masks.to_additive(self.ancestors[:, None])
         so_far = so_far.repeat_interleave(self.width, dim=-1).to(tokens.device)
         if self.ancestors is not None:
-            so_far = (self.ancestors & so_far)[:, None]
-        elif not self.generated:
-            real = masks.padding_mask(tokens)
-            self.real = real if self.real is None else torch.cat([self.real, real], dim=-1)
-            so_far = self.real & so_far
-        return in_numbers(so_far)
+            return in_numbers((self.ancestors & so_far)[:, None])
+        if self.generated:
+            return in_numbers(so_far)
+        real = masks.padding_mask(tokens)
+        if self.real is not None:
+            real = torch.cat([self.real[..., : self.length], real], dim=-1)
+        self.real = real
+        return in_numbers(real & so_far) if real.device.type == "cpu" else (real & so_far, None)
 
     def next(
         self, tokens: Tensor, mask: Tensor | None, source_mask: Tensor, maps: AttentionMaps | None
     ) -> list[tuple[Stepwise, Remembered]]:
         """The looks of the layers for these tokens, [B, N] or [B · W, 1]."""
-        (own_mask, bias), batch = self.seen(tokens), len(tokens) // self.width
+        (own, bias), batch = self.seen(tokens), len(tokens) // self.width
         if mask is not None:
-            own_mask, bias = in_numbers(mask)
+            own, bias = mask, None
         for back, across in self.looks:
-            back.mask, back.bias, back.maps = own_mask, bias, maps and maps.decoder
-            back.time, back.batch = self.length, batch
-            across.batch, across.maps = batch, maps and maps.cross
+            back.mask, back.bias, back.maps = own, bias, maps and maps.decoder
+            back.time = across.time = self.length
+            back.batch = across.batch = batch
+            across.maps = maps and maps.cross
+            back.length = min(back.length, self.length * self.width)  # after a step that failed
         if source_mask is not self.source_mask:
-            self.source_mask, (mask, bias) = source_mask, in_numbers(source_mask)
+            self.source_mask, (own, bias) = source_mask, in_numbers(source_mask)
             for _, across in self.looks:
-                across.mask, across.bias = mask, bias
-        self.length += tokens.shape[1]
+                across.mask, across.bias = own, bias
         return self.looks
 
     def check(self, n_layers: int, memory: Tensor) -> None:
@@ -202,12 +212,12 @@ class DecoderState:
 
 
 def in_numbers(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """A mask, or what is quicker: nothing where it hides nothing, else what is added to scores.
+    """A mask, or none if it hides nothing; and as numbers to add, if each query sees a key.
 
-    That would be NaN for a query that sees nothing: then it stays as it is.
+    For one that sees none they would give NaN.
     """
     if torch.compiler.is_compiling():
         return mask, None
     if mask.all():
         return None, None
-    return (None, masks.to_additive(mask)) if mask.any(-1).all() else (mask, None)
+    return mask, masks.to_additive(mask) if mask.any(-1).all() else None

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .chunked_loss import summed_loss
 from .errors import check_probability, check_tokens, invalid, shape
-from .layers import is_plain, survey
+from .layers import is_plain, mixing
 from .masks import padding_mask
 from .tokens import PADDING
 from .transformer import Transformer, check_called
@@ -77,11 +77,11 @@ def hidden_states(
 
 def may_pack(model: Transformer) -> bool:
     """Whether every part works by position. Says which one does not."""
-    mixing = survey(model).mixing
-    if mixing is not None:
-        why = "it has a hook, or does not say `by_position = True`"
-        warnings.warn(f"packed: padding stays in, because of {mixing}: {why}", stacklevel=5)
-    return mixing is None
+    foreign, heard = mixing(model)
+    if foreign or heard:
+        why = "does not say `by_position = True`" if foreign else "has a hook"
+        warnings.warn(f"packed: padding stays in: {foreign or heard} {why}", stacklevel=5)
+    return not foreign and not heard
 
 
 def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: float) -> Tensor:

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from .errors import check_whole, check_wholes, invalid
-from .layers import Part
 
 
 def frequencies(d_model: int) -> Tensor:
@@ -41,10 +40,9 @@ def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -
     return torch.block_diag(*turns).to(dtype)
 
 
-class SinusoidalPositions(Part):
+class SinusoidalPositions(nn.Module):
     """Adds the paper's sinusoids: `max_len` rows stand ready, others are computed when met."""
 
-    by_position = True
     table: Tensor
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
@@ -74,10 +72,8 @@ class SinusoidalPositions(Part):
         return x + self.rows(x.shape[1], start).to(x.dtype)
 
 
-class LearnedPositions(Part):
+class LearnedPositions(nn.Module):
     """Adds one trained vector a position; there is none to add beyond `max_len`."""
-
-    by_position = True
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
         check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from .attention import AttentionMaps
 from .errors import check_choice, check_number, check_seed, check_tokens, check_whole, invalid
 from .kernels import take
-from .layers import Layouts, survey
+from .layers import Layouts, mixing
 from .masks import padding_mask
 from .tokens import BOS, EOS, PADDING
 from .transformer import Transformer, check_called, evaluating
@@ -251,16 +251,19 @@ class Steps:
         self, model: Transformer, source: Tensor, width: int, limit: int, use_cache: bool = True
     ) -> None:
         self.model, self.width, self.mask = model, width, padding_mask(source)
-        found, rows, real = survey(model), len(source) * width, source != PADDING
-        self.layouts = Layouts(rows, found.quiet)
-        packed = found.mixing is None and not real.all() and bool(real.any())
+        (foreign, heard), rows, real = mixing(model), len(source) * width, source != PADDING
+        if foreign and use_cache:
+            fix = "say `by_position = True` in its class if it does not, else use_cache=False"
+            warnings.warn(f"search: {foreign} may look at other positions: {fix}", stacklevel=4)
+        self.layouts, alone = Layouts(rows), not foreign and not heard
+        packed = alone and not real.all() and bool(real.any())
         with self.layouts:
             self.memory = model.encode(source, only=real) if packed else model.encode(source)
         self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
         self.state = model.start(min(limit, 128), width) if use_cache else None
         if self.state is not None:
             self.state.generated = True
-            self.state.rank = 3 if found.mixing else 1 if rows == 1 else 2
+            self.state.rank = 3 if not alone else 1 if rows == 1 else 2
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
         """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].

@@ -18,15 +18,13 @@ from .decoder import Decoder
 from .encoder import Encoder
 from .errors import check_mask, check_tokens, check_type, check_vectors, invalid, shape
 from .kernels import Dropout
-from .layers import Linear, Part
+from .layers import Linear
 from .looks import DecoderState, Layout, Packed
 from .positions import LearnedPositions, SinusoidalPositions
 
 
-class Embedding(Part):
+class Embedding(nn.Module):
     """Tokens → vectors: a table, times √D where configured, plus positions, then dropout."""
-
-    by_position = True
 
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
@@ -47,8 +45,6 @@ class Transformer(Mapped):
     `need_weights=True` a call returns (logits, maps): every layer's attention weights.
     """
 
-    by_position = True
-
     def __init__(self, config: TransformerConfig) -> None:
         check_type("config", config, TransformerConfig)
         super().__init__()
@@ -60,7 +56,7 @@ class Transformer(Mapped):
         self.generator = Linear(config.d_model, config.target_vocab, bias=config.output_bias)
         self.tie()
         self.initialise()
-        self.register_load_state_dict_post_hook(tie_again)
+        self.register_load_state_dict_post_hook(Transformer.tie)  # assign=True makes new parameters
 
     def forward(
         self,
@@ -96,9 +92,9 @@ class Transformer(Mapped):
         """[B, S] → the memory [B, S, D].
 
         With `only`, [B, S], no other position is computed, and the memory is zero there: for a
-        model whose parts work position by position (`layers.survey`).
+        model whose parts work position by position (`layers.mixing`), and masks that hide the rest.
         """
-        check_maps(maps)
+        check_type("maps", maps, AttentionMaps, type(None))
         check_tokens("source", source, self.config.source_vocab)
         batch, length = source.shape
         check_mask("source_mask", source_mask, (batch, self.config.n_heads, length, length))
@@ -124,16 +120,18 @@ class Transformer(Mapped):
 
         `source_mask` hides the memory's padding; the default `target_mask` is causal and hides the
         target's. With a `state` (from `start`, one for each memory) the target holds only the
-        tokens that are new. With `only`, [B, T] and [B, S], no other position is computed or read.
+        tokens that are new. With `only`, [B, T] and [B, S], no other position is computed.
         """
         start = 0 if state is None else state.length
         if state is None or not state.generated:
             self.check_decode(target, memory, source_mask, target_mask, state)
-            check_maps(maps)
+            check_type("maps", maps, AttentionMaps, type(None))
         x = self.target_embedding(target, start)
         if state is not None:
             looks = state.next(target, target_mask, source_mask, maps)
-            return self.decoder(x.flatten(0, 3 - state.rank), memory, looks=looks)
+            x = self.decoder(x.flatten(0, 3 - state.rank), memory, looks=looks)
+            state.length += target.shape[1]
+            return x
         if target_mask is None:
             so_far = masks.causal_mask(target.shape[1], device=target.device)
             target_mask = masks.padding_mask(target) & so_far
@@ -187,7 +185,7 @@ class Transformer(Mapped):
             for embedding in (self.source_embedding, self.target_embedding):
                 nn.init.normal_(embedding.tokens.weight, std=self.config.embedding_std)
 
-    def tie(self) -> None:
+    def tie(self, _: object = None) -> None:
         """Lets the embeddings that the configuration ties share their storage."""
         if self.config.tie_embeddings:
             self.generator.weight = self.target_embedding.tokens.weight
@@ -212,16 +210,6 @@ def check_called(model: Transformer) -> None:
         got = "a forward of its own" if own else "a hook on the whole of it"
         fix = "put it there: loss and searches call these three"
         raise invalid("model", "changes in encode, decode or generator", got, fix)
-
-
-def tie_again(model: Transformer, _: object) -> None:
-    """After load_state_dict, which with assign=True makes new parameters too."""
-    model.tie()
-
-
-def check_maps(maps: AttentionMaps | None) -> None:
-    if maps is not None:
-        check_type("maps", maps, AttentionMaps)
 
 
 class Undrawn(TorchFunctionMode):

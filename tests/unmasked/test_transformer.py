@@ -74,16 +74,6 @@ def test_step_by_step_equals_all_at_once(preset, pieces):
     assert (state.length, held) == (6, [(6, 7)] * 2)
 
 
-def test_rows_can_leave_between_steps():
-    model, (source, target) = small_model(), batch()
-    mask, memory, state = padding_mask(source), model.encode(source), model.start()
-    whole, rows = model.decode(target, memory, source_mask=mask), torch.tensor([0, 2])
-    model.decode(target[:, :3], memory, source_mask=mask, state=state)
-    state.select(rows)
-    rest = model.decode(target[rows, 3:], memory[rows], source_mask=mask[rows], state=state)
-    assert difference(rest, whole[rows, 3:]) < 1e-12
-
-
 def test_masks_can_be_given_as_valid_lengths():
     model, (source, target) = small_model(), batch()
     read = length_mask(torch.tensor(SOURCE_LENGTHS), 7)

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..config import TransformerConfig
 from ..errors import RefusedError, check_choice, check_type, invalid, printable
@@ -110,7 +110,8 @@ def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
         raise invalid("model", "parameters that have numbers", "some without", fix)
     twin, fix = without_numbers(model.config), "change the configuration, or use torch.save"
     if paths := differences(model, twin, DROPOUT):
-        got = f"another {paths[0]} ({kind_of(model, paths[0])})"
+        kinds = {path: f" ({type(part).__name__})" for path, part in model.named_modules()}
+        got = f"another {paths[0]}{kinds.get(paths[0], '')}"
         raise invalid("model", "what its configuration makes", got, fix)
     own = dict(model.named_parameters(remove_duplicate=False))
     first: dict[int, str] = {}  # of the names of one parameter
@@ -129,11 +130,6 @@ def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
 def copied(tensor: Tensor, once: dict[int, Tensor]) -> Tensor:
     """Itself; but a copy where it was met before."""
     return tensor if once.setdefault(tensor.data_ptr(), tensor) is tensor else tensor.clone()
-
-
-def kind_of(model: nn.Module, path: str) -> str:
-    """The class of a part, or that there is none."""
-    return type(dict(model.named_modules()).get(path)).__name__
 
 
 def as_json(value: Any) -> Any:
