@@ -188,9 +188,7 @@ def subclassed(path, name):
 
 def new(path, **makers):
     """As `put`, of modules that are made for each model."""
-    return lambda model: put(path, **{name: make().double() for name, make in makers.items()})(
-        model
-    )
+    return lambda m: put(path, **{name: make().double() for name, make in makers.items()})(m)
 
 
 def hooked(path, hook, kind="forward"):
@@ -241,10 +239,10 @@ def fewer_key_heads(model):
 
 
 def alternating_windows(model):
-    for each in attentions(model, "1.self_attention"):
-        each.rule = lambda n, past=0, device=None: (
-            ~causal_mask(n, past=past, device=device).tril(past - 2)
-        )
+    def rule(n, past=0, **options):
+        return ~causal_mask(n, past=past, **options).tril(past - 2)
+
+    put("decoder.layers.1.self_attention", rule=rule)(model)
 
 
 class ByDistance(nn.Module):
