@@ -133,19 +133,25 @@ def is_plain(part: nn.Module) -> bool:
     return known and type(part).forward is LINEAR and not is_heard(part) and not all_are_heard()
 
 
-def mixing(model: nn.Module) -> tuple[str | None, str | None]:
-    """The paths of a part that might look at other positions than its own: by kind, by a hook.
+def works_by_position(kind: type) -> bool:
+    """Whether ours, which mix positions by their look only, PyTorch's above, or said to be so."""
+    ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return bool(vars(kind).get("by_position", ours or kind in BY_POSITION))
 
-    Ours do not, but by their look, nor do PyTorch's that are named above, nor what says
-    `by_position = True`, in its class or itself: rows may then come with any dimensions before D.
+
+def mixing(model: nn.Module) -> tuple[str | None, str | None, str | None]:
+    """The paths of parts that might look at other positions than their own, None for none.
+
+    The first is of a class of which nothing is known; the second of one that may be made from known
+    ones; the third has a hook. A part that says `by_position = True`, in its class or itself, does
+    not; its rows may come with any dimensions before D.
     """
-    foreign, heard = None, "every module" if all_are_heard() else None
+    unknown, foreign, heard = None, None, "every module" if all_are_heard() else None
     for path, part in model.named_modules():
         kind = type(part)
-        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-        known = vars(kind).get("by_position", ours or kind in BY_POSITION)
-        if not vars(part).get("by_position", known):
+        if not vars(part).get("by_position", works_by_position(kind)):
             foreign = path or kind.__name__
+            unknown = unknown if any(map(works_by_position, kind.__mro__)) else foreign
         elif is_heard(part):
             heard = path or kind.__name__
-    return foreign, heard
+    return unknown, foreign, heard

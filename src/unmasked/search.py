@@ -251,10 +251,11 @@ class Steps:
         self, model: Transformer, source: Tensor, width: int, limit: int, use_cache: bool = True
     ) -> None:
         self.model, self.width, self.mask = model, width, padding_mask(source)
-        (foreign, heard), rows, real = mixing(model), len(source) * width, source != PADDING
-        if foreign and use_cache:
+        unknown, foreign, heard = mixing(model)
+        if unknown and use_cache:
             fix = "say `by_position = True` in its class if it does not, else use_cache=False"
-            warnings.warn(f"search: {foreign} may look at other positions: {fix}", stacklevel=4)
+            warnings.warn(f"search: {unknown} may look at other positions: {fix}", stacklevel=4)
+        rows, real = len(source) * width, source != PADDING
         self.laid_out, alone = LaidOut(rows), not foreign and not heard
         packed = alone and not real.all() and bool(real.any())
         with self.laid_out:

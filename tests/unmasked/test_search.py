@@ -82,7 +82,6 @@ def test_a_sentence_may_outgrow_the_room_that_was_taken_for_it():
     assert torch.equal(greedy(model, source, 140), greedy(model, source, 140, use_cache=False))
 
 
-@pytest.mark.filterwarnings("ignore:search. .* may look")
 def test_where_an_attention_ignores_its_look_search_computes_each_step_from_the_first_token():
     class Forgetful(MultiHeadAttention):
         def forward(self, x, y=None, look=None):  # noqa: ARG002
