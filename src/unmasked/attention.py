@@ -118,12 +118,11 @@ def additive_attention(
 
 
 class Look:
-    """What an attention looks at, and where its rows lie: everything but the layer's own numbers.
+    """Whom the queries of one attention see, how its rows form sentences, and what is cached.
 
-    A layer computes rows. Whom each of them sees, how they become sentences and heads, and what is
-    remembered from call to call is its look's business, so that one layer serves padded batches
-    (this look: rows are [B, T, D], the mask broadcasts to [B, H, T, S]), packed ones and single
-    steps (`looks.py`).
+    A layer computes rows, and leaves all of this to its look. So it serves padded batches (by this
+    look: rows are [B, T, D], the mask broadcasts to [B, H, T, S]), packed ones and single steps (by
+    those of `looks.py`).
     """
 
     def __init__(self, mask: Tensor | None = None, maps: list[Tensor] | None = None) -> None:
@@ -150,7 +149,7 @@ class Look:
         return rule(queries, device=device)
 
     def apart(self, q: Tensor, k: Tensor) -> Tensor:
-        """How far each key stands behind each query: [Q, S]."""
+        """Each key's position less each query's: [Q, S]."""
         queries, keys = (torch.arange(x.shape[-2], device=x.device) for x in (q, k))
         return keys - queries[:, None]
 
@@ -200,10 +199,11 @@ def merge(x: Tensor, rows: torch.Size) -> Tensor:
 class MultiHeadAttention(nn.Module):
     """Several attentions side by side, each in its own slice of the width (section 3.2.2).
 
-    A relative may have fewer heads of keys, override `project` (rotary positions of self-attention:
-    a memory's keys are projected once, and come back as they were), or set one of the three below:
-    its own `rule`, as `masks.causal_mask`, beside the mask; what is added to scores by how far a
-    key stands behind a query ([Q, S] → [H, Q, S]); a sink for each head, [H].
+    A relative may have narrower `key` and `value` layers (fewer heads), override `project` (rotary
+    positions of self-attention: a memory's keys are projected once, and come back as they were), or
+    set one of three: its `rule`, a function as `masks.causal_mask`, beside the mask; `score_bias`,
+    from [Q, S], each key's position less each query's, to what is added to scores, [H, Q, S];
+    `sinks`, a number a head.
     """
 
     def __init__(

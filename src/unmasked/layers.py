@@ -35,8 +35,8 @@ class Linear(nn.Linear):
 # --- Laid out ---------------------------------------------------------------------------------
 
 
-class Layouts(dict[tuple[nn.Module, int], Product | None]):
-    """One search's products, by layer and rank of rows, each made when it is first asked for.
+class LaidOut(dict[tuple[nn.Module, int], Product | None]):
+    """One search's products, by layer and rank of rows, each made at its first call.
 
     In effect in a `with` block, in this thread.
     """
@@ -47,10 +47,10 @@ class Layouts(dict[tuple[nn.Module, int], Product | None]):
         self.before: list[Any] = []
 
     def __enter__(self) -> None:
-        self.before.append(LAYOUTS.set(self))
+        self.before.append(LAID_OUT.set(self))
 
     def __exit__(self, *_: object) -> None:
-        LAYOUTS.reset(self.before.pop())
+        LAID_OUT.reset(self.before.pop())
 
     def add(self, whole: nn.Module, x: Tensor, parts: list[Linear]) -> Product | None:
         may = all(map(is_plain, parts)) and len({part.bias is None for part in parts}) == 1
@@ -62,19 +62,19 @@ class Layouts(dict[tuple[nn.Module, int], Product | None]):
         return multiply
 
 
-LAYOUTS: ContextVar[Layouts | None] = ContextVar("layouts", default=None)
+LAID_OUT: ContextVar[LaidOut | None] = ContextVar("laid_out", default=None)
 
 
 def laid_out(whole: nn.Module, x: Tensor, *names: str) -> Product | None:
     """In a search, the product of x with a layer's weights; or the products with its parts'."""
-    layouts = None if torch.compiler.is_dynamo_compiling() else LAYOUTS.get()
-    if layouts is None or torch.is_grad_enabled():
+    products = None if torch.compiler.is_dynamo_compiling() else LAID_OUT.get()
+    if products is None or torch.is_grad_enabled():
         return None
     try:
-        return layouts[whole, x.dim()]
+        return products[whole, x.dim()]
     except KeyError:
         parts: list[Any] = [getattr(whole, name) for name in names] or [whole]
-        return layouts.add(whole, x, parts)
+        return products.add(whole, x, parts)
 
 
 KEPT: WeakKeyDictionary[nn.Module, tuple[object, list[Tensor], Any]] = WeakKeyDictionary()
@@ -133,19 +133,25 @@ def is_plain(part: nn.Module) -> bool:
     return known and type(part).forward is LINEAR and not is_heard(part) and not all_are_heard()
 
 
-def mixing(model: nn.Module) -> tuple[str | None, str | None]:
-    """The paths of a part that might look at other positions than its own: by kind, by a hook.
+def works_by_position(kind: type) -> bool:
+    """Whether ours, which mix positions by their look only, PyTorch's above, or said to be so."""
+    ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return bool(vars(kind).get("by_position", ours or kind in BY_POSITION))
 
-    Ours do not, but by their look, nor do PyTorch's that are named above; and whatever says
-    `by_position = True` in its class, or itself.
+
+def mixing(model: nn.Module) -> tuple[str | None, str | None, str | None]:
+    """The paths of parts that might look at other positions than their own, None for none.
+
+    The first is of a class of which nothing is known; the second of one that may be made from known
+    ones; the third has a hook. A part that says `by_position = True`, in its class or itself, does
+    not; its rows may come with any dimensions before D.
     """
-    foreign, heard = None, "every module" if all_are_heard() else None
+    unknown, foreign, heard = None, None, "every module" if all_are_heard() else None
     for path, part in model.named_modules():
         kind = type(part)
-        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-        known = vars(kind).get("by_position", ours or kind in BY_POSITION)
-        if not vars(part).get("by_position", known):
+        if not vars(part).get("by_position", works_by_position(kind)):
             foreign = path or kind.__name__
+            unknown = unknown if any(map(works_by_position, kind.__mro__)) else foreign
         elif is_heard(part):
             heard = path or kind.__name__
-    return foreign, heard
+    return unknown, foreign, heard

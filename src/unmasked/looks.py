@@ -44,7 +44,7 @@ class Packed(Look):
 
 
 class Newest(Look):
-    """The newest rows of each sentence in a search or in its chunks, of one layer.
+    """The newest rows of each sentence, whose earlier ones the layer has seen.
 
     They are N tokens of one hypothesis, [B, N, D], or one of each of W hypotheses, [B · W, 1, D].
     """
@@ -66,7 +66,7 @@ class Newest(Look):
 
 
 class Stepwise(Newest):
-    """Self-attention: one cache a sentence, which holds all steps of all of its hypotheses.
+    """Self-attention, with one cache a sentence for all steps of all of its hypotheses.
 
     Who descends from whom is a mask: no key or value is ever moved.
     """
@@ -108,7 +108,7 @@ class Stepwise(Newest):
 
 
 class Remembered(Newest):
-    """Cross-attention: the memory's keys and values are projected once."""
+    """Cross-attention, with the memory's keys and values projected once."""
 
     kept: tuple[Tensor, Tensor] | None = None
 
@@ -141,8 +141,8 @@ class DecoderState:
         self.real: Tensor | None = None  # [B, 1, 1, length]: the past's padding mask
         self.ancestors: Tensor | None = None  # [B, W, length · W]: among all that was written
         self.source_mask: Tensor | None = None
-        self.generated = False  # by a search: tokens need no check, and none of them is padding
-        self.rank = 3  # of rows in the decoder: fewer dimensions cost less to carry
+        self.generated = False  # by a search: tokens and state are not checked, none is padding
+        self.rank = 3  # dimensions of the decoder's rows; fewer cost less time
 
     def descend(self, parents: Tensor) -> None:
         """Which of the W hypotheses so far each of the next ones continues: [B, W]."""
@@ -153,7 +153,7 @@ class DecoderState:
         self.ancestors = new
 
     def seen(self, tokens: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Whom these tokens see, their past and themselves but for padding; as `in_numbers`."""
+        """Mask and bias: these tokens see their past and themselves, without padding."""
         so_far = masks.causal_mask(tokens.shape[1], past=self.length)
         if self.generated and bool(so_far.all()):  # looked at on the CPU: no GPU has to wait
             if self.ancestors is None:
@@ -212,9 +212,9 @@ class DecoderState:
 
 
 def in_numbers(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """A mask, or none if it hides nothing; and as numbers to add, if each query sees a key.
+    """A mask and its bias: None and None if it hides nothing.
 
-    For one that sees none they would give NaN.
+    The bias, 0 and minus infinity, is quicker, and None where a query sees no key: it would be NaN.
     """
     if torch.compiler.is_compiling():
         return mask, None

@@ -77,7 +77,7 @@ def hidden_states(
 
 def may_pack(model: Transformer) -> bool:
     """Whether every part works by position. Says which one does not."""
-    foreign, heard = mixing(model)
+    _, foreign, heard = mixing(model)
     if foreign or heard:
         why = "does not say `by_position = True`" if foreign else "has a hook"
         warnings.warn(f"packed: padding stays in: {foreign or heard} {why}", stacklevel=5)

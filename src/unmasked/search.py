@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from .attention import AttentionMaps
 from .errors import check_choice, check_number, check_seed, check_tokens, check_whole, invalid
 from .kernels import take
-from .layers import Layouts, mixing
+from .layers import LaidOut, mixing
 from .masks import padding_mask
 from .tokens import BOS, EOS, PADDING
 from .transformer import Transformer, check_called, evaluating
@@ -251,13 +251,14 @@ class Steps:
         self, model: Transformer, source: Tensor, width: int, limit: int, use_cache: bool = True
     ) -> None:
         self.model, self.width, self.mask = model, width, padding_mask(source)
-        (foreign, heard), rows, real = mixing(model), len(source) * width, source != PADDING
-        if foreign and use_cache:
+        unknown, foreign, heard = mixing(model)
+        if unknown and use_cache:
             fix = "say `by_position = True` in its class if it does not, else use_cache=False"
-            warnings.warn(f"search: {foreign} may look at other positions: {fix}", stacklevel=4)
-        self.layouts, alone = Layouts(rows), not foreign and not heard
+            warnings.warn(f"search: {unknown} may look at other positions: {fix}", stacklevel=4)
+        rows, real = len(source) * width, source != PADDING
+        self.laid_out, alone = LaidOut(rows), not foreign and not heard
         packed = alone and not real.all() and bool(real.any())
-        with self.layouts:
+        with self.laid_out:
             self.memory = model.encode(source, only=real) if packed else model.encode(source)
         self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
         self.state = model.start(min(limit, 128), width) if use_cache else None
@@ -275,7 +276,7 @@ class Steps:
             return self.recomputed(tokens, parents)
         if self.width > 1:
             state.descend(parents)
-        with self.layouts:
+        with self.laid_out:
             new = tokens.reshape(-1, 1)
             x = self.model.decode(new, self.memory, source_mask=self.mask, state=state)
             logits = self.model.generator(x).view(*tokens.shape, -1)

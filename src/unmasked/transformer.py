@@ -74,7 +74,7 @@ class Transformer(Mapped):
         """
         check_tokens("source", source)
         source_mask = masks.padding_mask(source) if source_mask is None else source_mask
-        if source_mask.dim() > 1 and source_mask.shape[-2] != 1:
+        if isinstance(source_mask, Tensor) and [1, *source_mask.shape][-2] != 1:
             fix = "a mask with a row for each query is one side's: call encode and decode"
             raise invalid("source_mask", "one row of keys a sentence", shape(source_mask), fix)
         memory = self.encode(source, source_mask=source_mask, maps=maps)

@@ -69,13 +69,11 @@ def test_cached_equals_uncached_to_the_last_token(make, device):
     model, source = model.to(device), source.to(device)
     slow = greedy(model, source, 20, use_cache=False)
     assert torch.equal(greedy(model, source, 20), slow)
-    assert torch.equal(greedy(model, source.long(), 20), slow)
     assert torch.equal(beam(model, source, 1, 20).tokens[:, 0], slow)
     slow = beam(model, source, 4, 20, n_best=3, use_cache=False)
-    for tokens in (source, source.long()):
-        fast = beam(model, tokens, 4, 20, n_best=3)
-        assert torch.equal(fast.tokens, slow.tokens)
-        assert difference(fast.scores, slow.scores) < 1e-5
+    fast = beam(model, source, 4, 20, n_best=3)
+    assert torch.equal(fast.tokens, slow.tokens)
+    assert difference(fast.scores, slow.scores) < 1e-5
     model.cpu()
 
 
@@ -84,7 +82,6 @@ def test_a_sentence_may_outgrow_the_room_that_was_taken_for_it():
     assert torch.equal(greedy(model, source, 140), greedy(model, source, 140, use_cache=False))
 
 
-@pytest.mark.filterwarnings("ignore:search. .* may look")
 def test_where_an_attention_ignores_its_look_search_computes_each_step_from_the_first_token():
     class Forgetful(MultiHeadAttention):
         def forward(self, x, y=None, look=None):  # noqa: ARG002
@@ -310,15 +307,7 @@ def test_memory_is_taken_for_what_is_written_and_not_for_the_limit(find):
     find(untrained(bias={EOS: 1e6}), ragged([5, 3, 1]), 10**15)  # all end at once
 
 
-@pytest.mark.parametrize("lengths", [[4], [4, 2, 6]])
-def test_under_autocast_it_searches_too(lengths):
-    model, source = untrained().float(), ragged(lengths)
-    with torch.autocast("cpu", torch.bfloat16):
-        for tokens in (greedy(model, source, 5), beam(model, source, 2, 5).tokens):
-            assert len(tokens) == len(lengths)
-
-
-def test_fast_steps_are_finite_in_float16_where_the_core_is():
+def test_steps_are_finite_in_float16_where_the_core_is():
     model, zeros = untrained().half(), torch.zeros(3, 1, dtype=torch.long)
     for part in model.modules():
         if isinstance(part, MultiHeadAttention):
