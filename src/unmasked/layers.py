@@ -149,6 +149,8 @@ def mixing(model: nn.Module) -> tuple[str | None, str | None, str | None]:
     unknown, foreign, heard = None, None, "every module" if all_are_heard() else None
     for path, part in model.named_modules():
         kind = type(part)
+        if {"parametrizations", "score_bias"} & {*path.split(".")}:  # of weights, and of scores
+            continue
         if not vars(part).get("by_position", works_by_position(kind)):
             foreign = path or kind.__name__
             unknown = unknown if any(map(works_by_position, kind.__mro__)) else foreign

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from helpers import copier, difference, ragged, small_config, small_model
 from helpers.faults import refused, told_apart
 from unmasked import AttentionMaps, LayerConfig, Transformer
-from unmasked.attention import attention
+from unmasked.attention import Look, attention
 from unmasked.encoder import EncoderLayer
 from unmasked.evaluation import bleu
 from unmasked.loss import smoothed_cross_entropy
@@ -61,7 +61,7 @@ def test_bug_03_the_maps_are_those_of_the_model_that_ran():
     def faulty(tokens):
         x, maps = model.source_embedding(tokens), []
         for layer in model.encoder.layers:
-            x = layer(x, maps=maps)  # and the mask?
+            x = layer(x, mask=Look(maps=maps))  # and the mask?
         return x, maps
 
     told_apart(check, ours, faulty)
