@@ -554,14 +554,11 @@ def test_float16_on_a_cpu():
             assert difference(way(model, source, target)[:, 1:].double(), expected[:, 1:]) < 0.03
 
 
-def test_exported_and_compiled_between_searches():
+def test_exported_between_searches():
     model, (source, target) = made(n_layers=1), batch()
     before = greedy(model, source, 6)
-    expected = model(source, target)
-    compiled = torch.compile(model, backend="eager", fullgraph=True)
     exported = torch.export.export(model, (source, target)).module()
-    for each in (compiled, exported):
-        assert difference(each(source, target), expected) < 1e-12
+    assert difference(exported(source, target), model(source, target)) < 1e-12
     assert torch.equal(greedy(model, source, 6), before)
 
 
