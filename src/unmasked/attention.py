@@ -133,36 +133,36 @@ class Look:
 
     @classmethod
     def of(cls, look: Look | Tensor | None, maps: list[Tensor] | None = None) -> Look:
-        """Itself, or the look of a mask."""
+        """Takes a look as it is, and makes one of a mask."""
         return look if isinstance(look, Look) else Look(look, maps)
 
     def recall(self) -> tuple[Tensor, Tensor] | None:
-        """Keys and values in heads, where they were projected in an earlier call."""
+        """Gives keys and values, in heads, if an earlier call has projected them."""
         return None
 
     def places(self, x: Tensor) -> Tensor:
-        """The position of each row of queries, for a layer that turns them by it."""
+        """Tells a layer that turns its rows the position of each row of queries."""
         return torch.arange(x.shape[-2], device=x.device)
 
     def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
-        """Who sees whom by a rule such as `masks.causal_mask`: [Q, S]."""
+        """Says who sees whom by a rule such as `masks.causal_mask`: [Q, S]."""
         return rule(queries, device=device)
 
     def apart(self, q: Tensor, k: Tensor) -> Tensor:
-        """Each key's position less each query's: [Q, S]."""
+        """Subtracts each query's position from each key's: [Q, S]."""
         queries, keys = (torch.arange(x.shape[-2], device=x.device) for x in (q, k))
         return keys - queries[:, None]
 
     def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Rows → rows: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
+        """Attends from rows to rows: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
         return merge(self.attend(module, *self.remember(module.n_heads, q, k, v)), q.shape)
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        """In heads, [B, H, T, K], keys and values with those of earlier calls."""
+        """Splits rows into heads, [B, H, T, K], and adds keys and values of earlier calls."""
         return split(n_heads, q.shape[0], q, k, v)
 
     def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Heads → heads; fewer of keys serve several of queries each."""
+        """Attends in heads; if keys have fewer, each serves several of queries."""
         mask, bias = (self.mask, None) if self.bias is None else (None, self.bias)
         if module.rule is not None:
             own, bias = self.seen(module.rule, q.shape[2], q.device), None
@@ -178,20 +178,20 @@ class Look:
 
 
 def heads(x: Tensor, n: int, batch: int) -> Tensor:
-    """Rows → heads of B sentences: [B, T, D] → [B, H, T, K]."""
+    """Splits rows into the heads of B sentences: [B, T, D] → [B, H, T, K]."""
     if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
         return x.reshape(batch, n, 1, -1)
     return x.reshape(batch, -1, n, x.shape[-1] // n).transpose(1, 2)
 
 
 def split(n_heads: int, batch: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """All three; keys and values may have fewer heads than queries."""
+    """Splits all three; keys and values may have fewer heads than queries."""
     groups = n_heads * k.shape[-1] // q.shape[-1]
     return heads(q, n_heads, batch), heads(k, groups, batch), heads(v, groups, batch)
 
 
 def merge(x: Tensor, rows: torch.Size) -> Tensor:
-    """Heads → rows, as those of the queries were: [B, H, T, K] → [B, T, D]."""
+    """Merges heads into rows like the queries': [B, H, T, K] → [B, T, D]."""
     x = x if x.shape[2] == 1 else x.transpose(1, 2)
     return x.reshape(*rows[:-1], -1)
 
@@ -248,7 +248,7 @@ class MultiHeadAttention(nn.Module):
     def project(
         self, x: Tensor, y: Tensor, look: Look, value: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows of queries, keys and values."""
+        """Makes the rows of queries, keys and values."""
         together = laid_out(self, x, "query", "key", "value") if x is y and value is None else None
         if together is not None:
             q, k, v = together(x)

@@ -66,7 +66,7 @@ LAID_OUT: ContextVar[LaidOut | None] = ContextVar("laid_out", default=None)
 
 
 def laid_out(whole: nn.Module, x: Tensor, *names: str) -> Product | None:
-    """In a search, the product of x with a layer's weights; or the products with its parts'."""
+    """Finds, in a search, the product of x with a layer's weights, or those with its parts'."""
     products = None if torch.compiler.is_dynamo_compiling() else LAID_OUT.get()
     if products is None or torch.is_grad_enabled():
         return None
@@ -81,7 +81,7 @@ KEPT: WeakKeyDictionary[nn.Module, tuple[object, list[Tensor], Any]] = WeakKeyDi
 
 
 def kept(parts: list[Linear], rows: int, vector: bool) -> Any:
-    """The product, from search to search as long as the layers' weights are the same.
+    """Keeps the product from search to search, as long as the layers' weights are the same.
 
     All of them are read once, a tenth of the time that a layout takes. PyTorch's counters of
     versions would not notice what is written through `.data` or by NumPy.
@@ -103,7 +103,7 @@ def kept(parts: list[Linear], rows: int, vector: bool) -> Any:
 
 @cache
 def probe(length: int) -> Tensor:
-    """A vector of random numbers: a column that changes, changes its product."""
+    """Draws a vector by which any column that changes will change the product."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(length, generator=generator, dtype=torch.float32, device="cpu") + 0.5
 
@@ -119,7 +119,7 @@ BY_POSITION = {
 
 
 def is_heard(part: nn.Module) -> bool:
-    """Whether it has hooks, or a forward that was put into it: nobody knows what they do."""
+    """Says whether it has hooks, or a forward that was put into it: they may do anything."""
     return any(getattr(part, name) for name in HOOKS) or "forward" in vars(part)
 
 
@@ -128,19 +128,19 @@ def all_are_heard() -> bool:
 
 
 def is_plain(part: nn.Module) -> bool:
-    """Whether a linear layer's weights say all that it computes."""
+    """Says whether a linear layer's weights are all that counts for what it computes."""
     known = type(part) in (Linear, nn.Linear) and type(part.weight) is nn.Parameter
     return known and type(part).forward is LINEAR and not is_heard(part) and not all_are_heard()
 
 
 def works_by_position(kind: type) -> bool:
-    """Whether ours, which mix positions by their look only, PyTorch's above, or said to be so."""
+    """Says so of ours, which mix positions by their look only, and of PyTorch's above."""
     ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
     return bool(vars(kind).get("by_position", ours or kind in BY_POSITION))
 
 
 def mixing(model: nn.Module) -> tuple[str | None, str | None, str | None]:
-    """The paths of parts that might look at other positions than their own, None for none.
+    """Finds parts that might look at other positions than their own, by path; None for none.
 
     The first is of a class of which nothing is known; the second of one that may be made from known
     ones; the third has a hook. A part that says `by_position = True`, in its class or itself, does

@@ -1,4 +1,4 @@
-"""Looks of rows that are no padded batch: packed ones, the newest of a search, a kept memory."""
+"""The looks of rows that are no padded batch: packed ones, and the newest of a search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .kernels import take
 
 
 class Layout:
-    """Which positions of a padded batch [B, S] are computed, and the way there and back."""
+    """Knows which positions of a padded batch [B, S] are computed, and packs and unpacks them."""
 
     def __init__(self, computed: Tensor) -> None:
         self.batch, self.length = computed.shape
@@ -29,7 +29,7 @@ class Layout:
 
 
 class Packed(Look):
-    """Without padding: rows are [1, N, D], those of all sentences one after the other."""
+    """A look for rows without padding, [1, N, D]: those of one sentence after the other."""
 
     def __init__(self, queries: Layout, keys: Layout, mask: Tensor) -> None:
         super().__init__(mask)
@@ -44,7 +44,7 @@ class Packed(Look):
 
 
 class Newest(Look):
-    """The newest rows of each sentence, whose earlier ones the layer has seen.
+    """A look for the newest rows of each sentence, whose earlier ones the layer has seen.
 
     They are N tokens of one hypothesis, [B, N, D], or one of each of W hypotheses, [B · W, 1, D].
     """
@@ -66,7 +66,7 @@ class Newest(Look):
 
 
 class Stepwise(Newest):
-    """Self-attention, with one cache a sentence for all steps of all of its hypotheses.
+    """A look back, into one cache a sentence for all steps of all of its hypotheses.
 
     Who descends from whom is a mask: no key or value is ever moved.
     """
@@ -91,7 +91,7 @@ class Stepwise(Newest):
         return q, self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
 
     def longer(self, old: Tensor, new: Tensor, start: int) -> Tensor:
-        """The old, of which `start` are taken, and the new behind them: [B, H, room, K]."""
+        """Puts the new behind the first `start` of the old: [B, H, room, K]."""
         if torch.is_grad_enabled():  # a gradient needs the past as it was
             return torch.cat([old.narrow(2, 0, start), new], dim=2) if start else new
         if start == 0 or old.shape[2] < self.room:
@@ -108,7 +108,7 @@ class Stepwise(Newest):
 
 
 class Remembered(Newest):
-    """Cross-attention, with the memory's keys and values projected once."""
+    """A look across, into a memory whose keys and values are projected once."""
 
     kept: tuple[Tensor, Tensor] | None = None
 
@@ -145,7 +145,7 @@ class DecoderState:
         self.rank = 3  # dimensions of the decoder's rows; fewer cost less time
 
     def descend(self, parents: Tensor) -> None:
-        """Which of the W hypotheses so far each of the next ones continues: [B, W]."""
+        """Is told which of the W hypotheses so far each of the next ones continues: [B, W]."""
         new = torch.eye(self.width, dtype=torch.bool, device=parents.device)
         new = new.expand(len(parents), -1, -1)
         if self.ancestors is not None:
@@ -153,7 +153,7 @@ class DecoderState:
         self.ancestors = new
 
     def seen(self, tokens: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Mask and bias: these tokens see their past and themselves, without padding."""
+        """Makes mask and bias: these tokens see their past and themselves, without padding."""
         so_far = masks.causal_mask(tokens.shape[1], past=self.length)
         if self.generated and bool(so_far.all()):  # looked at on the CPU: no GPU has to wait
             if self.ancestors is None:
@@ -173,7 +173,7 @@ class DecoderState:
     def next(
         self, tokens: Tensor, mask: Tensor | None, source_mask: Tensor, maps: AttentionMaps | None
     ) -> list[tuple[Stepwise, Remembered]]:
-        """The looks of the layers for these tokens, [B, N] or [B · W, 1]."""
+        """Prepares the looks of all layers for these tokens, [B, N] or [B · W, 1]."""
         (own, bias), batch = self.seen(tokens), len(tokens) // self.width
         if mask is not None:
             own, bias = mask, None
@@ -190,7 +190,7 @@ class DecoderState:
         return self.looks
 
     def check(self, n_layers: int, memory: Tensor) -> None:
-        """That it is of this decoder and of these sentences."""
+        """Refuses a state of another decoder or of other sentences."""
         if len(self.looks) != n_layers:
             fix = "begin with this model's start()"
             raise invalid("state", f"{n_layers} layers", len(self.looks), fix)
@@ -212,7 +212,7 @@ class DecoderState:
 
 
 def in_numbers(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """A mask and its bias: None and None if it hides nothing.
+    """Gives a mask and its bias, or None and None if it hides nothing.
 
     The bias, 0 and minus infinity, is quicker, and None where a query sees no key: it would be NaN.
     """

@@ -76,7 +76,7 @@ def hidden_states(
 
 
 def may_pack(model: Transformer) -> bool:
-    """Whether every part works by position. Says which one does not."""
+    """Says whether every part works by position, and warns of one that does not."""
     _, foreign, heard = mixing(model)
     if foreign or heard:
         why = "does not say `by_position = True`" if foreign else "has a hook"

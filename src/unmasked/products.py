@@ -43,7 +43,7 @@ def product(weight: Tensor, bias: Tensor | None, rows: int = 1, *, vector: bool 
 
 
 def stays(weight: Tensor) -> bool:
-    """Whether weights are multiplied as they lie: on other devices, of other types, in autocast."""
+    """Says whether weights stay as they lie: on other devices, of other types, in autocast."""
     other_kind = weight.device.type != "cpu" or weight.dtype != torch.float32
     return other_kind or torch.is_autocast_enabled("cpu")
 

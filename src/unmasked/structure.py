@@ -1,4 +1,4 @@
-"""What a module is made of, beside what its configuration makes."""
+"""A module compared, part by part, with what its configuration makes."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ EVERY = ("training", "config")  # what says nothing about one kind of module
 
 
 def differences(module: nn.Module, twin: nn.Module, ignoring: tuple[str, ...] = ()) -> list[str]:
-    """The paths of a module's parts that are not as in its twin, which a configuration made.
+    """Lists the paths of parts that are not as in a twin, which a configuration made.
 
     A part is its class, the kinds and shapes of its weights, and every option that the twin's has.
     Hooks, notes, frozen and shared weights make no difference.

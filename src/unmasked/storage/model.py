@@ -104,7 +104,7 @@ def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
 
 
 def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
-    """Those by which `read` makes this model again, with its configuration."""
+    """Collects the tensors from which `read` makes this model again; refuses other parts."""
     if any(parameter.is_meta for parameter in model.parameters()):
         fix = "move it from the meta device with to_empty, and give it weights"
         raise invalid("model", "parameters that have numbers", "some without", fix)
@@ -128,7 +128,7 @@ def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
 
 
 def copied(tensor: Tensor, once: dict[int, Tensor]) -> Tensor:
-    """Itself; but a copy where it was met before."""
+    """Copies a tensor that was met before."""
     return tensor if once.setdefault(tensor.data_ptr(), tensor) is tensor else tensor.clone()
 
 
