@@ -159,7 +159,7 @@ class Look:
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         """Splits rows into heads, [B, H, T, K], and adds keys and values of earlier calls."""
-        return split(n_heads, q.shape[0], q, k, v)
+        return split(n_heads, None, q, k, v)
 
     def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attends in heads; if keys have fewer, each serves several of queries."""
@@ -177,14 +177,15 @@ class Look:
         return attention(q, k, v, mask, dropout=dropout, maps=maps, **given)
 
 
-def heads(x: Tensor, n: int, batch: int) -> Tensor:
-    """Splits rows into the heads of B sentences: [B, T, D] → [B, H, T, K]."""
+def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
+    """Splits rows into the heads of B sentences, or of the batch: [B, T, D] → [B, H, T, K]."""
+    batch = x.shape[0] if batch is None else batch
     if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
         return x.reshape(batch, n, 1, -1)
     return x.reshape(batch, -1, n, x.shape[-1] // n).transpose(1, 2)
 
 
-def split(n_heads: int, batch: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+def split(n_heads: int, batch: int | None, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
     """Splits all three; keys and values may have fewer heads than queries."""
     groups = n_heads * k.shape[-1] // q.shape[-1]
     return heads(q, n_heads, batch), heads(k, groups, batch), heads(v, groups, batch)
@@ -242,6 +243,9 @@ class MultiHeadAttention(nn.Module):
         if not isinstance(look, Look):
             check_vectors("x", x, self.d_model)
             check_vectors("y", y, self.d_model, len(x))
+            if value is not None:
+                check_vectors("value", value, self.d_model, len(x))
+                check_attention(x, y, value)
             look = Look(mask if look is None else look, maps)
         return self.output(look(self, *self.project(x, y, look, value)))
 

@@ -69,6 +69,8 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: HEADS(X, X, X), "mask", "torch.float32"),
     (lambda: HEADS(X[0]), "x", "shape [3, 8]"),
     (lambda: HEADS(X, X[:1]), "y", "1"),
+    (lambda: HEADS(X, value=X[:1]), "value", "1"),
+    (lambda: HEADS(X, value=X[:, :2]), "value", "2"),
     (lambda: MODEL.encode(FOUR, source_mask=true(4, 3, 3)), "source_mask", "[4, 3, 3]"),
     (lambda: HEADS(X, mask=true(2, 3, 3)), "mask", "rank 4 or 2, got [2, 3, 3]"),
     (lambda: decode(state=small_model(n_layers=3).start()), "state", "3"),

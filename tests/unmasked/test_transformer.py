@@ -72,6 +72,18 @@ def test_step_by_step_equals_all_at_once(preset, pieces):
         start = stop
 
 
+def test_a_memory_is_never_shared_out_between_sentences():
+    decoder, x, memory = (
+        small_model().decoder,
+        torch.randn(4, 3, 16).double(),
+        torch.randn(2, 4, 16),
+    )
+    one = memory[:1].double()
+    assert difference(decoder(x, one), decoder(x, one.expand(4, -1, -1))) < 1e-12
+    with pytest.raises(RuntimeError, match="size"):
+        decoder(x, memory.double())
+
+
 def test_masks_can_be_given_as_valid_lengths():
     model, (source, target) = small_model(), batch()
     read = length_mask(torch.tensor(SOURCE_LENGTHS), 7)
