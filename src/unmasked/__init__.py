@@ -10,6 +10,12 @@ floors of the rest; a file imports only from names before its own, or from its o
     plots training checking cli __main__
 """
 
+import signal
+import sys
+
+if sys.argv[0] == "-m" or sys.argv[0].endswith("unmasked"):  # a command: until `cli.main` takes
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # over, Ctrl-C ends it without a traceback
+
 from . import attention, decoder, encoder, feed_forward, interop, masks, positions, search
 from .attention import AttentionMaps, MultiHeadAttention
 from .checking.check import check

@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Self
 
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+MODELS = Path(__file__).parent / "models"
+TIED = (("target_embedding", "source_embedding"), ("generator", "target_embedding"))
+OURS = {"norm": "pre", "norm_eps": 1e-5, "activation": "relu", "scale_embeddings": True}
 
 
 def padding_mask(tokens: Tensor) -> Tensor:  # [B, S] → [B, 1, 1, S]
@@ -135,17 +139,20 @@ class Transformer(nn.Module):
 
     @classmethod
     def from_pretrained(cls, name: str) -> Self:
-        """With the weights of a shipped model: `from_pretrained("de-en")`."""
-        folder = Path(__file__).parent / "models" / name
-        c = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]
+        """With the weights of a shipped model, `from_pretrained("de-en")`, or of a file."""
+        path = Path(name) if name.endswith(".safetensors") else MODELS / f"{name}.safetensors"
+        with safe_open(path, "pt") as file:
+            c = json.loads(file.metadata()["unmasked"])["model"]
+            weights = {renamed(key): file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        if other := [key for key, value in OURS.items() if c[key] != value]:
+            raise ValueError(f"{path}: {other[0]}={c[other[0]]!r} is not ours; use unmasked.load")
         sizes = ("source_vocab", "target_vocab", "d_model", "n_heads", "n_layers", "d_ff")
         model = cls(*(c[size] for size in sizes))
-        kept = load_file(folder / "model.safetensors")
-        weights = {renamed(key): x for key, x in kept.items()}
-        for key in ("target_embedding", "generator"):  # one table under three names
-            weights[f"{key}.weight"] = weights["source_embedding.weight"]
+        for part, other in TIED:
+            if f"{part}.weight" not in weights:  # one table under several names
+                weights[f"{part}.weight"] = weights[f"{other}.weight"]
+                getattr(model, part).weight = getattr(model, other).weight
         model.load_state_dict(weights)
-        model.target_embedding.weight = model.generator.weight = model.source_embedding.weight
         return model.eval()
 
 

@@ -123,7 +123,7 @@ class Subwords:
             raise invalid("tokenizer", expected, error, AGAIN) from None
 
     def to_json(self) -> str:
-        return self.tokenizer.to_str(pretty=True)
+        return self.tokenizer.to_str()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy reads as this one does: the library would forget that "<eos>" is a text."""
@@ -183,6 +183,7 @@ class Pieces:
         self.numbers = {word: n for n, word in enumerate(self.words) if n not in SPECIAL_PIECES}
         try:
             self.processor = SentencePieceProcessor(model_proto=model)
+            self.processor.encode("a")  # an empty model fails here
         except RuntimeError as error:
             raise invalid("pieces", "a model of sentencepiece", error, AGAIN) from None
 

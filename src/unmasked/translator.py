@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from .errors import check_text, check_type, check_whole, invalid, printable
 from .search import beam, check_chance, generator_of, greedy, sample
-from .storage.files import check_finite, filled, tensors_of
 from .storage.model import Kept, read, tensors_to_keep, write
+from .storage.weights import check_finite, filled, tensors_of
 from .text.corpus import Corpus
 from .text.sources import languages
 from .tokens import EOS, Vocabulary, pad
@@ -197,23 +197,25 @@ class Translator:
 
     # --- On disk --------------------------------------------------------------------------------
 
-    def save(self, folder: Path | str, *, dtype: torch.dtype | None = None) -> None:
-        """Weights as safetensors; configuration, words and `about` as JSON.
+    def save(self, path: Path | str, *, dtype: torch.dtype | None = None) -> None:
+        """Writes one file, `mine.safetensors`: weights, configuration, words and `about`.
 
-        A `dtype` such as torch.float16 makes the file smaller and rounds the weights. Whatever
-        happens, the folder holds a whole model, the one before or this one.
+        A `dtype` such as torch.float16 makes it smaller and rounds the weights. Whatever happens,
+        the file is whole, the one before or this one.
         """
         tensors = tensors_to_keep(self.model)
         kept = Kept(self.model.config, tensors, self.source, self.target, self.about)
-        write(Path(folder), kept, dtype)
+        write(Path(path), kept, dtype)
 
     @classmethod
-    def load(cls, folder: Path | str) -> Translator:
-        return read(Path(folder), cls.from_kept)
+    def load(cls, path: Path | str) -> Translator:
+        return read(Path(path), cls.from_kept)
 
     @classmethod
     def from_kept(cls, kept: Kept) -> Translator:
         model = without_numbers(kept.config)
+        if {tensor.dtype for tensor in kept.tensors.values()} == {torch.float64}:
+            model.double()
         filled(model, kept.tensors)
         check_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)
@@ -226,34 +228,39 @@ HUB = ["*.json", "*.spm", "*.safetensors", "pytorch_model.bin"]  # what is fetch
 
 
 def shipped_models() -> list[str]:
-    return sorted(path.name for path in MODELS.iterdir() if path.is_dir())
+    return sorted(path.stem for path in MODELS.glob("*.safetensors"))
 
 
 def load(model: Path | str) -> Translator:
     """A trained model with its words, on the CPU: `load("de-en").translate("Ein Hund schläft.")`.
 
     Args:
-        model: one of the package, `de-en` or `en-de`, without a download; a folder that `train` or
-            `Translator.save` has written, or one in OPUS-MT's format (`interop.from_marian`); or a
-            repository on huggingface.co with such files, "owner/name", fetched once.
+        model: one of the package, `de-en` or `en-de`, without a download; a file that
+            `Translator.save` wrote, the folder of a training, or one in OPUS-MT's format
+            (`interop.from_marian`); or a repository on huggingface.co with such files,
+            "owner/name", fetched once.
     """
-    return Translator.load(folder_of(model))
+    return Translator.load(path_of(model))
 
 
-def folder_of(model: Path | str) -> Path:
-    """Where it is: a name goes before a folder that is called the same."""
-    if str(model) in shipped_models():
-        return MODELS / str(model)
-    if str(model) and Path(model).is_dir():
-        return Path(model)
-    fix = "or the folder that `python -m unmasked train` wrote"
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", str(model)):
+def path_of(model: Path | str) -> Path:
+    """Where it is: what is here goes before what is shipped, and that before huggingface.co."""
+    name, path = str(model), Path(str(model))
+    if name and path.exists():
+        if name in shipped_models():
+            print(f"{name}: the one in {Path.cwd()}, not the shipped one", file=sys.stderr)
+        return path
+    if name in shipped_models():
+        return MODELS / f"{name}.safetensors"
+    expected = f"a file, a folder, or one of {', '.join(shipped_models())}"
+    fix = "check the path"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not path.parent.exists():
         try:
             from huggingface_hub import snapshot_download
 
-            return Path(snapshot_download(str(model), allow_patterns=HUB))
+            return Path(snapshot_download(name, allow_patterns=HUB))
         except ImportError:
             fix += '; for one on huggingface.co, pip install "unmasked[hub]"'
         except Exception as error:  # of many kinds: no such repository, no network, no space
             fix += f"; on huggingface.co: {printable(str(error))}"
-    raise invalid("model", f"one of {', '.join(shipped_models())}", repr(str(model)), fix)
+    raise invalid("model", expected, repr(name), fix)

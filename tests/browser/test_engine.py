@@ -14,7 +14,7 @@ from helpers.comparisons import of_configurations, of_model, random_translator
 from helpers.engine import Engine
 from unmasked.tokens import Subwords
 from unmasked.transformer import Transformer
-from unmasked.translator import Translator, folder_of
+from unmasked.translator import Translator, path_of
 from unmasked_book import recorded
 from unmasked_book.live.packing import packed
 
@@ -47,7 +47,7 @@ def test_the_engine_equals_the_package_as_the_page_says(page: Page, model: str):
 
 
 def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Page):
-    translator, engine = unmasked.load("de-en"), Engine(page, folder_of("de-en"))
+    translator, engine = unmasked.load("de-en"), Engine(page, path_of("de-en"))
     source = translator.read("Eine Katze jagt eine Frau.")
     [logits] = engine.logits([(source, [1])])
     logits[0, 0] = -torch.inf
@@ -67,7 +67,7 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
 
 def test_a_file_of_another_format_is_refused_in_a_sentence(page: Page, tmp_path: Path):
     small_engine(page, tmp_path)
-    other = gzip.decompress(packed(tmp_path)).replace(b"unmasked model 3", b"unmasked model 9")
+    other = gzip.decompress(packed(tmp_path)).replace(b"unmasked model 4", b"unmasked model 9")
     with pytest.raises(Error, match="reads the format “unmasked model 3”, and this is “unmasked m"):
         Engine(page, gzip.compress(other))
 

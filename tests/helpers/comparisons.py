@@ -22,7 +22,7 @@ from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import BOS, Words, pad
-from unmasked.translator import Translator, folder_of, shipped_models
+from unmasked.translator import Translator, path_of, shipped_models
 from unmasked_book.ablation import PARTS, without
 from unmasked_book.captions import CAPTIONS
 from unmasked_book.live.tables import PARTS as PARTS_SAID
@@ -83,7 +83,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     torch.set_num_threads(1)
     translator = unmasked.load(name)
     model = translator.model
-    engine = Engine(page, folder_of(name))
+    engine = Engine(page, path_of(name))
 
     for kind, sentences in texts(name).items():
         theirs = [translator.source.encode(sentence) for sentence in sentences]
@@ -116,7 +116,7 @@ def of_model(page: Page, name: str, every: int = 1) -> Iterator[dict[str, Any]]:
     gap, _ = largest_gap(engine, model, pairs, {"hidden": [2]})
     yield row("the third source token hidden: logits", len(pairs), LIMIT, largest=gap)
 
-    small = Engine(page, folder_of(name), int8=True)
+    small = Engine(page, path_of(name), int8=True)
     yield compared("int8: greedy translations", small.search("greedy", sources), outputs, 2)
     found = small.search("beam", sources, width=5, alpha=alpha)
     yield compared("int8: beam of 5", found, best, 2)

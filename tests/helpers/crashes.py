@@ -9,13 +9,12 @@ from pathlib import Path
 
 from helpers import same_tensors
 from helpers.small_training import small
-from unmasked.storage.files import UNFINISHED, tensors_of
 from unmasked.storage.lock import LOCK
-from unmasked.storage.model import CONFIG
+from unmasked.storage.weights import tensors_of
 from unmasked.tokens import Subwords
 from unmasked.translator import Translator
 
-EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
+EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.chmod"}
 NAMES = ("old", "new")
 watching: list[Callable[[str], None]] = []
 
@@ -40,8 +39,7 @@ def killed(folder: Path, write: Callable[[], object], copies: Path) -> list[tupl
 
     def copy(event: str) -> None:
         path = Path(shutil.copytree(folder, copies / str(len(found))))
-        left = [*path.glob(f"{UNFINISHED}*"), *path.glob(f"{UNFINISHED}*/*")]
-        for file in filter(Path.is_file, left):
+        for file in path.glob(".*.unfinished"):
             os.truncate(file, file.stat().st_size // 2)
         found.append((event, path))
 
@@ -68,11 +66,9 @@ def made(name: str) -> Translator:
     return Translator(small(**sizes), words, words, {"name": name})
 
 
-def held(folder: Path) -> str:
-    """Which of the two a folder holds, whole; an error if it is neither."""
-    if not (folder / CONFIG).exists():
-        return "nothing"
-    read = Translator.load(folder)
+def held(path: Path) -> str:
+    """Which of the two a file or folder holds, whole; an error if it is neither."""
+    read = Translator.load(path)
     name: str = read.about["name"]
     assert same_tensors(tensors_of(read.model), tensors_of(made(name).model))
     assert read.source.to_json() == made(name).source.to_json()

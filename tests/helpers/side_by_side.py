@@ -12,12 +12,13 @@ from multiprocessing import forkserver
 from pathlib import Path
 from unittest import mock
 
+from safetensors.torch import save_file
 from torch.multiprocessing import ProcessContext, start_processes
 
 from helpers.crashes import NAMES, made
 from helpers.small_training import quiet, small, stopping_at
 from unmasked import Transformer, cli
-from unmasked.storage.files import tensors_of, write_tensors
+from unmasked.storage.weights import tensors_of
 from unmasked.training.history import History
 from unmasked.training.processes import processes
 from unmasked.training.recipe import Recipe
@@ -72,7 +73,7 @@ def trainings(folder: Path) -> None:
         for name in RECIPES:
             model, history = trained(name, folder / str(group.rank) / name)
             if group.first:
-                write_tensors(folder / f"{name}.safetensors", tensors_of(model))
+                save_file(tensors_of(model), folder / f"{name}.safetensors")
                 (folder / f"{name}.json").write_text(json.dumps(history.rows))
 
 
@@ -88,8 +89,8 @@ def resume(folder: Path) -> None:
         history = quiet(again, **options, resume=True)
         assert history["loss"] == expected["loss"]
         assert history["norm"] == expected["norm"]
-        write_tensors(folder / f"through{group.rank}.safetensors", tensors_of(model))
-        write_tensors(folder / f"resumed{group.rank}.safetensors", tensors_of(again))
+        save_file(tensors_of(model), folder / f"through{group.rank}.safetensors")
+        save_file(tensors_of(again), folder / f"resumed{group.rank}.safetensors")
 
 
 def command(words: list[str], said: Path) -> None:
@@ -99,7 +100,7 @@ def command(words: list[str], said: Path) -> None:
         cli.main()
 
 
-def save_in_turn(folder: Path) -> None:
+def save_in_turn(file: Path) -> None:
     for turn in range(6):
-        made(NAMES[turn % 2]).save(folder)
+        made(NAMES[turn % 2]).save(file)
         time.sleep(0.02)

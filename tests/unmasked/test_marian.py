@@ -18,10 +18,10 @@ from unmasked.cli import main
 from unmasked.evaluation import maps_of_pairs
 from unmasked.plots.viewer import attention_view
 from unmasked.search import beam, greedy
-from unmasked.storage.files import tensors_of
+from unmasked.storage.weights import tensors_of
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import BOS, PADDING
-from unmasked.translator import Translator, folder_of
+from unmasked.translator import Translator, path_of
 
 TEXTS = [pair.german for pair in sentence_pairs(60, seed=5)]
 ODD = ["", " Ein  Hund ", ">>eng<< ein", ">>xyz<< ein", "ein >>eng<<", "日本 ½", "a\u0301 ▁"]
@@ -31,7 +31,7 @@ ODD = ["", " Ein  Hund ", ">>eng<< ein", ">>xyz<< ein", "ein >>eng<<", "日本 �
 def folder(tmp_path_factory):
     """A small one; every Monday, a published one."""
     if name := os.environ.get("UNMASKED_MARIAN"):
-        return folder_of(name)
+        return path_of(name)
     torch.manual_seed(0)
     return checkpoint(tmp_path_factory.mktemp("marian"))
 
@@ -86,8 +86,8 @@ def test_logits_and_both_searches_are_those_of_transformers(folder):
 
 def test_it_is_kept_by_us_too_and_read_from_a_pickle(folder, copied, tmp_path):
     ours, theirs = interop.from_marian(folder), MarianMTModel.from_pretrained(folder)
-    ours.save(tmp_path / "kept")
-    found = [load(tmp_path / "kept")]
+    ours.save(tmp_path / "kept.safetensors")
+    found = [load(tmp_path / "kept.safetensors")]
     file = copied / "model.safetensors"
     for zipped in (True, False):  # as today, and as before PyTorch 1.6
         file.unlink()  # what is mapped may be deleted, and must not be written over
@@ -101,8 +101,8 @@ def test_it_is_kept_by_us_too_and_read_from_a_pickle(folder, copied, tmp_path):
     assert ours.about == {
         "format": "OPUS-MT", "normalize": "length", "beam_size": 4, "length_penalty": 1.0,
     }  # fmt: skip
-    ours.save(tmp_path / "half", dtype=torch.float16)
-    assert load(tmp_path / "half").model.generator.bias[BOS] < -9000
+    ours.save(tmp_path / "half.safetensors", dtype=torch.float16)
+    assert load(tmp_path / "half.safetensors").model.generator.bias[BOS] < -9000
 
 
 def test_it_is_scored_as_it_was_made_and_its_attention_can_be_seen(
@@ -124,17 +124,35 @@ def test_it_is_scored_as_it_was_made_and_its_attention_can_be_seen(
 
 
 @pytest.mark.parametrize(
+    "strange",
+    [torch.empty(2, device="meta"), torch.eye(2).to_sparse(), 5, torch.ones(2, dtype=torch.int64)],
+)
+def test_a_pickle_holds_plain_numbers_or_is_refused(copied, strange):
+    weights = MarianMTModel.from_pretrained(copied).state_dict()
+    (copied / "model.safetensors").unlink()
+    torch.save({**weights, "model.shared.weight": strange}, copied / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=f"^{copied}: expected a model, got .*; it is damaged"):
+        load(copied)
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"share_encoder_decoder_embeddings": False}, "embeddings: expected True, got False; only"),
         ({"decoder_vocab_size": 7}, r"decoder_vocab_size: expected \d+, got 7; only one voc"),
         ({"activation_function": "tanh"}, "function: expected relu or gelu or swish, got tanh"),
-        ({"d_model": 64}, "folder, got .* expected shape .* got .*; its files are damaged"),
-        ({"max_position_embeddings": 10**12}, "folder, got a table of 1,000,000,000,000 pos"),
-        ({"encoder_layers": 9}, "folder, got 11 layers and weights of"),
+        ({"d_model": 64}, "a model, got .* expected shape .* got .*; it is damaged"),
+        ({"max_position_embeddings": 10**12}, "a model, got a table of 1,000,000,000,000 pos"),
+        ({"encoder_layers": 9}, "a model, got 11 layers and weights of"),
+        (
+            {"vocab_size": 10**9, "decoder_vocab_size": 10**9},
+            "a model, got a vocab.json that does not number 1000000000",
+        ),
+        ({"pad_token_id": None}, r"a model, got special tokens numbered \[None, "),
+        ({"eos_token_id": 10**6}, r"a model, got special tokens numbered .*, 1000000, "),
         ("target_vocab.json", "target_vocab.json: expected False, got True; only one vocabulary"),
-        ("source.spm", "folder, got pieces: expected a model of sentencepiece, got"),
-        ("pytorch_model.bin", "folder, got a pytorch_model.bin that cannot be read"),
+        ("source.spm", "a model, got pieces: expected a model of sentencepiece, got"),
+        ("pytorch_model.bin", "a model, got a pytorch_model.bin that cannot be read"),
     ],
 )
 def test_what_is_not_ours_or_damaged_is_said_in_one_line(copied, change, message):
@@ -142,7 +160,7 @@ def test_what_is_not_ours_or_damaged_is_said_in_one_line(copied, change, message
         config = json.loads((copied / "config.json").read_text())
         (copied / "config.json").write_text(json.dumps(config | change))
     else:
-        (copied / change).write_bytes(b"damage")
+        (copied / change).write_bytes(b"" if change == "source.spm" else b"damage")
         if change.endswith(".bin"):
             (copied / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=f"^{copied}[:,].*{message}") as error:
@@ -156,7 +174,9 @@ def test_a_repository_is_fetched_by_its_name(folder, monkeypatch):
     assert isinstance(load("some-body/opus.mt"), Translator)
     assert fetch.call_args.args == ("some-body/opus.mt",)
     assert "*.spm" in fetch.call_args.kwargs["allow_patterns"]
-    with pytest.raises(ValueError, match=r"^model: expected one of de-en.* no such repository$"):
+    with pytest.raises(
+        ValueError, match=r"^model: expected a file.* de-en, .* no such repository$"
+    ):
         load("some/none")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ValueError, match=r"^model: .* got 'some/one'; .* pip install .*\[hub\]"):

@@ -8,6 +8,8 @@ from helpers import SMALL, VOCABULARY, as_target, difference, ragged, small_mode
 from unmasked import plain
 from unmasked.loss import translation_loss
 from unmasked.search import greedy
+from unmasked.tokens import Words
+from unmasked.translator import Translator
 from unmasked_book.captions import CAPTIONS
 
 
@@ -21,6 +23,21 @@ def test_the_shipped_weights_give_the_same_logits_and_translations(name):
     assert gap[target[:, 1:] != 0].max() < 1e-4
     assert torch.equal(plain.generate(model, source, 60), greedy(translator.model, source, 60))
     assert plain.generate(model, source, 3).shape == (12, 3)
+
+
+@pytest.mark.parametrize("tie", [False, "output", True])
+def test_a_file_that_the_package_saved_is_read_unless_it_is_another_transformer(tmp_path, tie):
+    words = Words.of(["a b c"])
+    sizes = {"source_vocab": len(words), "target_vocab": len(words), "tie_embeddings": tie}
+    package, file = small_model(norm="pre", **sizes).float(), tmp_path / "m.safetensors"
+    Translator(package, words, words).save(file)
+    model = plain.Transformer.from_pretrained(str(file))
+    assert sum(p.numel() for p in model.parameters()) == package.count_parameters()
+    source, target = ragged([4, 2], 6), ragged([2, 3], 6)
+    assert difference(model(source, target), package(source, target)) < 1e-4
+    Translator(small_model(norm="pre", activation="gelu", **sizes), words, words).save(file)
+    with pytest.raises(ValueError, match=r"activation='gelu' is not ours; use unmasked.load"):
+        plain.Transformer.from_pretrained(str(file))
 
 
 def test_loss_and_gradients_equal_those_of_the_package():

@@ -7,6 +7,7 @@ with a docstring and `main(words)`.
 import argparse
 import io
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Callable
@@ -22,6 +23,7 @@ COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info"
 
 def main() -> None:
     """Runs a command; what its user did wrong is said in one line, without a traceback."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     open_streams()
     use_utf8()
     try:
@@ -101,8 +103,6 @@ def open_streams() -> None:
 
 def use_utf8() -> None:
     """Whatever the locale says, but for arguments: text files and other programs speak it."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr):  # input is read as bytes
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8-sig")

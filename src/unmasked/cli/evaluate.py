@@ -1,6 +1,6 @@
 """Scores a model on sentences that it has not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import check_choice, check_whole, invalid
@@ -83,6 +83,13 @@ def known_combinations(translator: Translator, options: Any) -> None:
     print(f"last layer's strongest source word is an aligned one: {agreement}")
 
 
+def published(about: Any, test: str, name: str) -> str:
+    """Says the score that the model's card has, if it is one."""
+    for key in ("scores", test, name):
+        about = about.get(key) if isinstance(about, Mapping) else None
+    return f", published {about:.2f}" if isinstance(about, int | float) else ""
+
+
 def texts(
     translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Any, **how: Any
 ) -> None:
@@ -90,16 +97,18 @@ def texts(
     pairs = pairs[: options.sentences]
     if not pairs:
         raise invalid("--test", "sentences", "none", "check the files")
-    published = translator.about.get("scores", {}).get(test, {})
-    for size in [options.beam] if options.beam else [1, translator.about.get("beam_size", 5)]:
+    own = translator.about.get("beam_size", 5)
+    check_whole("the model's beam_size", own)
+    for size in [options.beam] if options.beam else [1, own]:
         penalty = options.length_penalty
         source, target = zip(*pairs, strict=True)
         settings: Any = {"beam_size": size, "length_penalty": penalty if size > 1 else None}
         written = translator.translate(source, **settings, progress=True)
         score, letters = bleu(written, target, **how), chrf(written, target, **how)
         name = "greedy" if size == 1 else f"beam {size}"
-        same = name in published and penalty is None and not options.sentences
-        known = f", published {published[name]:.2f}" if same else ""
+        known = published(translator.about, test, name)
+        if penalty is not None or options.sentences:
+            known = ""
         both = [f"{x} ± {x.interval:.2f}" if how else str(x) for x in (score, letters)]
         print(f"{name:7} BLEU {both[0]}{known}; chrF {both[1]}")
     print(f"{test}, {len(pairs):,} sentences; {score.signature}")

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ..errors import printable
-from ..storage.model import weights_file
-from ..translator import Translator, folder_of
+from ..storage.model import MODEL as FILE
+from ..translator import Translator, path_of
 from .options import MODEL, command
 
 EXAMPLE = """python -m unmasked info de-en
@@ -17,10 +17,13 @@ def main(words: Sequence[str]) -> None:
     parser = command("info", __doc__ or "", EXAMPLE)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     options = parser.parse_args(words)
-    folder = folder_of(options.model)
-    translator = Translator.load(folder)
-    size = weights_file(folder).stat().st_size
-    print(f"{options.model}: {translator.model.count_parameters():,} parameters, {size:,} bytes")
+    path = path_of(options.model)
+    translator = Translator.load(path)
+    one = path / FILE if (path / FILE).exists() else path
+    files = one.iterdir() if one.is_dir() else [one]  # other formats have several
+    size = sum(file.stat().st_size for file in files)
+    name = printable(options.model)
+    print(f"{name}: {translator.model.count_parameters():,} parameters, {size:,} bytes")
     print(f"vocabulary: {len(translator.source)} source, {len(translator.target)} target")
     show({"model": asdict(translator.model.config), **translator.about})
 

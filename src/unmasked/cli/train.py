@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import check_whole, invalid
+from ..storage.model import MODEL
 from ..training.run import SIZES, TABLES, run, sized
+from ..translator import load
 from .options import add_device, chosen_device, command, folder, program
 
 EXAMPLE = """python -m unmasked train --train train.de train.en --out runs/mine
+  python -m unmasked train --out runs/mine --resume --steps 8000
+  python -m unmasked train --from de-en --train my.de my.en --out runs/fine
   python -m unmasked train --preset phrasebook --out runs/phrasebook
-  python -m unmasked train --preset phrasebook --out runs/phrasebook --resume
   python -m unmasked train --config my.toml --out runs/my --set training.seed=1
   torchrun --nproc-per-node 2 -m unmasked train --config my.toml --out runs/two
 
@@ -40,10 +43,9 @@ def main(words: Sequence[str]) -> None:
     device = chosen_device(options.device)
     recipe = tables(options)
     line = shlex.join(["python", "-m", "unmasked", "train", *words])
-    line = line.encode(errors="replace").decode()  # a path need not be UTF-8
     if run(
-        recipe, options.out, device, line, resume=options.resume, every=options.every,
-        checkpoint_every=options.checkpoint_every, progress=not options.quiet,
+        recipe, options.out, device, line, start=options.start, resume=options.resume,
+        every=options.every, checkpoint_every=options.checkpoint_every, progress=not options.quiet,
     ):  # fmt: skip
         print(f'the model is in {options.out}: {program()} info "{options.out}"')
 
@@ -53,8 +55,10 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
     parser.add_argument("--train", nargs=2, metavar=("SOURCE", "TARGET"),
                         help="two files of yours, a sentence a line, or .gz")  # fmt: skip
     parser.add_argument("--valid", nargs=2, metavar=("SOURCE", "TARGET"),
-                        help="two more, for validation (the last hundredth)")  # fmt: skip
+                        help="two more, for validation (a tenth, 200 at most)")  # fmt: skip
     parser.add_argument("--size", choices=SIZES, help="of a model for them (tiny)")
+    parser.add_argument("--from", dest="start", metavar="MODEL",
+                        help="train this one further on them: de-en, a file, a folder")  # fmt: skip
     parser.add_argument("--steps", type=int, metavar="N", help="updates at most")
     parser.add_argument("--patience", type=int, metavar="N",
                         help="end after N validations without a better one (5)")  # fmt: skip
@@ -64,18 +68,19 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
                         help="a recipe of yours: a TOML file as below")  # fmt: skip
     parser.add_argument("--out", type=folder, required=True, metavar="FOLDER",
                         help="for all it writes")  # fmt: skip
-    parser.add_argument("--resume", action="store_true", help="go on where FOLDER's training was")
+    parser.add_argument("--resume", action="store_true",
+                        help="go on where it was, or beyond its --steps")  # fmt: skip
     parser.add_argument("--set", type=assignment, action="append", default=[],
                         metavar="TABLE.KEY=VALUE",
                         help='as in training.seed=1; "none" is no value')  # fmt: skip
     add_device(parser)
     parser.add_argument("--every", type=int, metavar="STEPS",
-                        help="note the loss, validate (50; of --train: 20 times)")  # fmt: skip
+                        help="note the loss, validate (20 times)")  # fmt: skip
     parser.add_argument("--checkpoint-every", type=int, metavar="STEPS",
-                        help="keep what --resume needs (500; of --train: as --every)")  # fmt: skip
+                        help="keep what --resume needs (as --every)")  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     options = parser.parse_args(words)
-    if options.train is options.preset is options.config is None:
+    if options.train is options.preset is options.config is None and not options.resume:
         parser.error(f"give --preset ({', '.join(presets)}) or --config FILE or --train …")
     if options.train and options.preset:
         parser.error("give --train or --preset, not both")
@@ -92,8 +97,11 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
 
 
 def tables(options: Any) -> dict[str, dict[str, Any]]:
-    """The preset's, then the file's, then what --set says."""
+    """The preset's, then the file's, then what --set says; else those that are resumed."""
     recipe: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
+    if options.train is options.preset is options.config is None:
+        about = load(options.out / MODEL).about
+        recipe, options.start = about["recipe"], options.start or about.get("start")
     preset = PRESETS / f"{options.preset}.toml" if options.preset else None
     for path in (preset, options.config):
         for table, values in (read_toml(path) if path else {}).items():
@@ -103,7 +111,7 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
     if "name" not in recipe["data"]:
         fix = "add name = … to [data], or give --train"
         raise invalid("[data]", "a name, such as phrasebook", "none", fix)
-    return sized(recipe, getattr(options, "size", None))
+    return sized(recipe, options.size, options.start)
 
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:

@@ -2,13 +2,15 @@
 
 import gzip
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from ..errors import check_seed, check_whole, invalid, written_out
 from ..search import generator_of
-from ..text.corpus import lines_of
+from ..text.corpus import decoded, lines_of
 from ..translator import Translator, load
 from .options import MODEL, PENALTY, add_device, chosen_device, command
 
@@ -51,10 +53,15 @@ def main(words: Sequence[str]) -> None:
     for number, sentence in enumerate(sentences):
         translator.numbered(number, sentence)  # all of them, before the work
     at_once = max(1, AT_ONCE // ((options.beam or 1) * (options.sample or 1)))
+    portions = (
+        texts(translator, sentences[start : start + at_once], options)
+        for start in range(0, len(sentences), at_once)
+    )
+    first = next(portions, [])  # what is wrong with the options is said before a file is emptied
     with opened(options.output) as file:
-        for start in range(0, len(sentences), at_once):
-            for text in texts(translator, sentences[start : start + at_once], options):
-                print(text if file else written_out(text), file=file, flush=not file)
+        for text in chain(first, chain.from_iterable(portions)):
+            line = " ".join(text.splitlines())
+            print(line if file else written_out(line), file=file, flush=not file)
 
 
 def check_options(options: Any) -> None:
@@ -62,6 +69,12 @@ def check_options(options: Any) -> None:
     check_whole("--beam", 1 if options.beam is None else options.beam)
     if options.input and options.sentences:
         raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
+    if options.output not in (None, "-"):
+        path = Path(options.output)
+        if path.is_dir() or not path.parent.is_dir():
+            raise invalid("--output", "a file in a folder that exists", repr(str(path)), "name one")
+        if options.input and path.exists() and path.samefile(options.input):
+            raise invalid("--output", "another file than --input", options.input, "name another")
     chance_options = [name for name in CHANCE if getattr(options, name) is not None]
     if chance_options and options.sample is None:
         name = f"--{chance_options[0].replace('_', '-')}"
@@ -85,21 +98,25 @@ def texts(translator: Translator, sentences: list[str], options: Any) -> list[st
     return [text for samples in drawn for text in samples or [""] * options.sample]
 
 
-def opened(path: str | None) -> Any:
-    """A file to write to, or nothing for standard output."""
+@contextmanager
+def opened(path: str | None) -> Iterator[Any]:
+    """Opens a file to write to, or nothing for standard output."""
     if path in (None, "-"):
-        return nullcontext()
+        yield None
+        return
     write: Any = gzip.open if path.endswith(".gz") else open
-    return write(path, "wt", encoding="utf-8")
+    try:
+        with write(path, "wt", encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise invalid("--output", f"a {path} that can be written", got, "make room") from None
 
 
 def lines(path: str | None) -> list[str]:
-    """Of a file, or of standard input; an empty one counts."""
+    """Returns those of a file, or of standard input; an empty one counts."""
     if path not in (None, "-"):
         return list(lines_of(path))
     if sys.stdin.isatty():
         print("one sentence a line; Ctrl-D ends", file=sys.stderr)
-    try:
-        return [line.rstrip("\n") for line in sys.stdin]
-    except UnicodeDecodeError as error:
-        raise invalid("standard input", "UTF-8", error, "save the text as UTF-8") from None
+    return list(decoded("standard input", sys.stdin.buffer))

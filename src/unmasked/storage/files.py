@@ -1,44 +1,69 @@
-"""Files that must be whole, and weights as safetensors, which hold nothing that runs."""
+"""One file, whole or not there: tensors as safetensors, and in its head what is said about them.
 
-import hashlib
+It is written under a name beside its own, to the disk, and then takes its own name at once. So a
+kill loses nothing, and leaves at most that one file, which the next writing begins anew.
+"""
+
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..errors import invalid
-
-UNFINISHED = ".unfinished-"
+HEAD = "unmasked"  # the entry of a file's metadata that is ours
 WHOLE = 1 << 26  # bytes at most of what is no tensor
 
 
-def text_of(path: Path) -> str:
-    return bytes_of(path).decode()
+def write(path: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> None:
+    """Writes tensors and what JSON can say; a failure leaves what was there, and says so."""
+    text = json.dumps(said, ensure_ascii=False, default=as_json)
+    text = text.encode(errors="replace").decode()  # a path need not be Unicode
+    rows = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with alone(path.parent), unfinished(path) as beside:
+            beside.touch()
+            mode = beside.stat().st_mode
+            save_file(rows, beside, metadata={HEAD: text})
+            beside.chmod(mode)  # safetensors writes files that only their owner may read
+    except (OSError, SafetensorError) as error:
+        kept = "what was there is whole; " if path.exists() else ""
+        fix = f"{kept}choose a place with room that you may write in"
+        raise OSError(f"{path}: could not be written ({error}); {fix}") from error
 
 
-def bytes_of(path: Path) -> bytes:
-    if regular(path).stat().st_size > WHOLE:
-        raise ValueError(f"a {path.name} of {path.stat().st_size:,} bytes")
-    return path.read_bytes()
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Gives the name to write under; what is whole then replaces `path`."""
+    beside = path.with_name(f".{path.name}.unfinished")
+    try:
+        yield beside
+        flush(beside)
+        beside.replace(path)
+        flush(path.parent)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
-def regular(path: Path) -> Path:
-    """A device or a pipe could be read for ever."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"a {path.name} that is no file")
-    return path
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Lets one writer at a time into a folder, where the system can do that."""
+    handle = None
+    try:
+        with suppress(ImportError, OSError):  # Windows; some disks far away
+            import fcntl
 
-
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def flush(path: Path) -> None:
@@ -55,94 +80,53 @@ def flush(path: Path) -> None:
             raise
 
 
-def write_whole(folder: Path, name: str, write: Callable[[Path], object]) -> Path:
-    """A file that is whole or not there: written under another name, to the disk, then renamed."""
-    file = folder / f"{UNFINISHED}{uuid4().hex}"
+def as_json(value: Any) -> Any:
+    """Turns NumPy's numbers into Python's, and whatever else into its text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+# --- Reading ----------------------------------------------------------------------------------
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], Any]:
+    """Reads what `write` wrote."""
+    with opened(path) as file:
+        return tensors_in(file), said_in(file)
+
+
+def tensors_in(file: Any) -> dict[str, Tensor]:
+    """Copies an open file's tensors into memory of their own: the file may change afterwards."""
+    return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+
+
+def said_in(file: Any) -> Any:
     try:
-        file.touch()
-        mode = file.stat().st_mode
-        write(file)
-        file.chmod(mode)  # safetensors writes files that only their owner may read
-        flush(file)
-        final = file.replace(folder / name)
-        flush(folder)
-        return final
-    finally:
-        file.unlink(missing_ok=True)
-
-
-def tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    """All that must be kept: what is tied once, and no table that can be computed again."""
-    kept = set(module.state_dict(keep_vars=True))
-    named = [*module.named_parameters(), *module.named_buffers()]
-    return {name: tensor.detach() for name, tensor in named if name in kept}
-
-
-def shapes_in(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
-    return {name: list(tensor.shape) for name, tensor in tensors.items()}
-
-
-def check_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
-    """Whether others are the tensors of this very model."""
-    if missing := own.keys() - others.keys():
-        raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
-    if unknown := others.keys() - own.keys():
-        fix = "take this model's own file, and the configuration beside it"
-        raise invalid("weights", "nothing that the model does not have", repr(min(unknown)), fix)
-    for name, shape in others.items():
-        if shape != own[name]:
-            fix = "make the model with the configuration that is kept beside its weights"
-            raise invalid(name, f"shape {own[name]}", shape, fix)
-
-
-def check_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
-    for name, tensor in tensors.items():
-        if not tensor.sum().isfinite() and not tensor.isfinite().all():  # the sum needs no memory
-            what = "NaN" if tensor.isnan().any() else "an infinite one"
-            raise invalid("weights", "finite numbers", f"{what} in {name}", fix)
-
-
-def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """As `set_tensors`, for a module on the meta device: these tensors become its own, uncopied."""
-    check_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
-    # Memory that is never touched. `to_empty` does the same, and takes a second to load SymPy.
-    module._apply(lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
-    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    for name, tensor in tensors.items():
-        own[name].data = tensor.to(own[name].dtype)
-
-
-def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Puts the numbers where `tensors_of` found them; refuses those of another model."""
-    own = tensors_of(module)
-    check_shapes(shapes_in(own), shapes_in(tensors))
-    for name, tensor in tensors.items():
-        own[name].copy_(tensor)
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    save_file({name: x.detach().cpu().contiguous() for name, x in tensors.items()}, path)
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """In memory of their own: the file may be changed or deleted afterwards."""
-    with opened(path) as file:
-        return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-
-
-def shapes_of(path: Path) -> dict[str, list[int]]:
-    """Those of a file's tensors, from its head alone."""
-    with opened(path) as file:
-        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        return json.loads((file.metadata() or {}).get(HEAD, "null"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(regular(path), framework="pt") as file:
             yield file
     except SafetensorError as error:
-        fix = "the file is damaged or of another kind: fetch or make it again"
-        raise invalid(str(path), "a safetensors file", str(error), fix) from None
-    except FileNotFoundError:
-        raise invalid(str(path), "a file", "none", "check the path") from None
+        raise ValueError(f"a {path.name} that is no safetensors file ({error})") from None
+
+
+def text_of(path: Path) -> str:
+    return bytes_of(path).decode()
+
+
+def bytes_of(path: Path) -> bytes:
+    if regular(path).stat().st_size > WHOLE:
+        raise ValueError(f"a {path.name} of {path.stat().st_size:,} bytes")
+    return path.read_bytes()
+
+
+def regular(path: Path) -> Path:
+    """Refuses a device or a pipe, which could be read for ever."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"a {path.name} that is no file")
+    return path

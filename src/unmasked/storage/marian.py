@@ -9,7 +9,6 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from ..config import ACTIVATIONS, TABLE, TransformerConfig
 from ..errors import RefusedError, invalid
 from ..positions import sinusoids
 from ..tokens import SPECIAL_PIECES, Pieces
-from .files import bytes_of, opened, text_of
+from .files import bytes_of, opened, regular, text_of
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 NEVER = -1e4  # a logit of no weight, and a number in float16, too
@@ -39,9 +38,12 @@ def read_marian(
     numbers, file = json.loads(text_of(folder / "vocab.json")), folder / "generation_config.json"
     given = {**kept, **(json.loads(text_of(file)) if file.exists() else {})}
     words = sorted(numbers, key=numbers.__getitem__)
-    if [numbers[word] for word in words] != [*range(kept["vocab_size"])]:
+    whole = [numbers[word] for word in words] == [*range(len(words))]
+    if kept["vocab_size"] != len(words) or not whole:
         raise ValueError(f"a vocab.json that does not number {kept['vocab_size']} pieces from 0")
     special = [*(kept[f"{x}_token_id"] for x in ("pad", "decoder_start", "eos")), numbers["<unk>"]]
+    if not all(isinstance(number, int) and 0 <= number < len(words) for number in special):
+        raise ValueError(f"special tokens numbered {special}")
     order = [*special, *(n for n in range(len(words)) if n not in special)]
     words = [*SPECIAL_PIECES.values(), *(words[number] for number in order[len(special) :])]
     config = TransformerConfig(
@@ -83,10 +85,16 @@ def tensors_in(folder: Path) -> dict[str, Tensor]:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     path = folder / WEIGHTS[1]
     try:
-        mmap = zipfile.is_zipfile(path)  # older files are none
-        return torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
-    except (RuntimeError, UnpicklingError) as error:
-        raise ValueError(f"a {path.name} that cannot be read ({error})") from None
+        mmap = zipfile.is_zipfile(regular(path))  # older files are none
+        found = torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # of many kinds, some with advice that nobody should follow
+        raise ValueError(f"a {path.name} that cannot be read ({type(error).__name__})") from None
+    for name, x in dict(found).items():
+        if not isinstance(x, Tensor) or x.layout != torch.strided or x.is_meta or x.is_quantized:
+            raise ValueError(f"a {name} that is no plain tensor")
+    return found
 
 
 def renamed(

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +16,8 @@ from torch.nn import functional as F
 
 from ..errors import check_whole, invalid, shown
 from ..tokens import BOS, EOS, Vocabulary, pad, same_words
+
+LINE = 1 << 24  # bytes of a line at most
 
 
 def batches_by_tokens(
@@ -53,6 +55,16 @@ def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Pai
     return [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1]), EOS]
 
 
+def short(
+    pairs: Iterable[tuple[str, str]], source: Vocabulary, target: Vocabulary, longest: int | None
+) -> Iterator[Pair]:
+    """Yields framed pairs that the model reads in at most `longest` tokens a side."""
+    for pair in pairs:
+        found = framed(source, target, pair)
+        if longest is None or max(len(found[0]), len(found[1]) - 1) <= longest:
+            yield found
+
+
 def turned(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The same pairs from target to source: [B, S], [B, T + 1] → [B, T], [B, S + 1]."""
     return target[:, 1:], F.pad(source, (1, 0), value=BOS)
@@ -85,9 +97,16 @@ class Corpus:
         self.joint = joint
 
     @classmethod
-    def of(cls, source: Vocabulary, target: Vocabulary, pairs: Iterable[tuple[str, str]]) -> Corpus:
-        """Pairs of sentences, as tokens."""
-        both = [framed(source, target, pair) for pair in pairs]
+    def of(
+        cls,
+        source: Vocabulary,
+        target: Vocabulary,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        longest: int | None = None,
+    ) -> Corpus:
+        """Pairs of sentences, as tokens; without those that have more than `longest`."""
+        both = list(short(pairs, source, target, longest))
         sides = [tokens for tokens, _ in both], [tokens for _, tokens in both]
         return cls(*sides, joint=same_words(source, target))
 
@@ -144,7 +163,8 @@ class Corpus:
 
 
 class StreamedCorpus(Corpus):
-    """Pairs that no memory holds: one buffer of them is read and shuffled at a time.
+    """Pairs that no memory holds: one buffer of them is read and shuffled at a time, those of more
+    than `longest` tokens left out.
 
     `read()` begins a pass over the pairs, always in the same order. Every process reads all lines
     and trains on its share of each batch. Whoever resumes reads what was done of the pass once
@@ -158,9 +178,11 @@ class StreamedCorpus(Corpus):
         target: Vocabulary,
         *,
         buffer: int = 50_000,
+        longest: int | None = None,
     ) -> None:
         check_whole("buffer", buffer, 1)
-        self.read, self.source, self.target, self.buffer = read, source, target, buffer
+        self.read, self.buffer = read, buffer
+        self.source, self.target, self.longest = source, target, longest
         self.pairs, self.joint = [], same_words(source, target)
 
     def __len__(self) -> int:
@@ -170,9 +192,9 @@ class StreamedCorpus(Corpus):
         return True
 
     def buffers(self) -> Iterator[list[Pair]]:
-        pairs = iter(self.read())
+        pairs = short(self.read(), self.source, self.target, self.longest)
         while some := list(islice(pairs, self.buffer)):
-            yield [framed(self.source, self.target, pair) for pair in some]
+            yield some
 
     def fingerprint(self) -> str:
         """The same for the same first buffer, read in buffers of that size."""
@@ -192,15 +214,24 @@ def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
 
 def lines_of(path: Path | str) -> Iterator[str]:
     """The lines of a text in UTF-8; of a name in .gz, unpacked. A lone \\r ends no line."""
-    number = 0
     try:
-        with gzip.open(path) if str(path).endswith(".gz") else Path(path).open("rb") as file:
-            for number, line in enumerate(file, 1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        got = f"the byte 0x{error.object[error.start]:02x} at its place {error.start + 1}"
-        fix = "save it as UTF-8; of Latin-1, iconv -f latin1 -t utf-8 makes it"
-        raise invalid(f"{path}, line {number}", "text in UTF-8", got, fix) from None
+        opened: Any = gzip.open if str(path).endswith(".gz") else open
+        with opened(path, "rb") as file:
+            yield from decoded(str(path), file)
     except (OSError, EOFError, zlib.error) as error:
         got = getattr(error, "strerror", None) or str(error)
         raise invalid(str(path), "a file that can be read", got, "check the path") from None
+
+
+def decoded(name: str, file: BinaryIO) -> Iterator[str]:
+    """The lines of an open file, as `lines_of`."""
+    for number, line in enumerate(iter(lambda: file.readline(LINE), b""), 1):
+        if len(line) == LINE:
+            fix = "give text, a sentence a line"
+            raise invalid(f"{name}, line {number}", f"less than {LINE:,} bytes", "more", fix)
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            got = f"the byte 0x{error.object[error.start]:02x} at its place {error.start + 1}"
+            fix = "save it as UTF-8; of Latin-1, iconv -f latin1 -t utf-8 makes it"
+            raise invalid(f"{name}, line {number}", "text in UTF-8", got, fix) from None

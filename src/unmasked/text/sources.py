@@ -1,26 +1,44 @@
 """The data that a training can ask for by name."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import check_choice, check_whole, invalid
+import numpy as np
+
+from ..errors import check_choice, check_seed, check_whole, invalid
 from ..tokens import Subwords, Vocabulary, Words
-from .corpus import lines
+from .corpus import Corpus, StreamedCorpus, lines, short
 from .multi30k import multi30k
 from .phrasebook import Pair, sentence_pairs
 
+IN_MEMORY = 250_000  # pairs; more of them are read as the training goes
+LEAST, USUAL, MOST = 20, 200, 2000  # pairs that are held out
+
 
 class Data(NamedTuple):
-    training: Sequence[tuple[str, str]]
+    training: Iterable[tuple[str, str]]  # can be gone through again and again
     source: Vocabulary
     target: Vocabulary
     validation: Sequence[tuple[str, str]] = ()
     notes: Sequence[str] = ()  # what was left out, for whoever trains to read
+    longest: int | None = None  # tokens of a sentence
+
+    def corpus(self) -> Corpus:
+        """Returns the training pairs as tokens, in memory as long as there are not too many."""
+        if isinstance(self.training, Texts) and len(self.training.marks) > IN_MEMORY:
+            words = self.source, self.target
+            return StreamedCorpus(
+                lambda: self.training, *words, buffer=IN_MEMORY, longest=self.longest
+            )
+        return Corpus.of(self.source, self.target, self.training, longest=self.longest)
 
 
 def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
     """German to English, with a vocabulary made of the training sentences."""
+    check_seed(seed)
     pairs = [(pair.german, pair.english) for pair in sentence_pairs(count, seed=seed)]
     return Data(pairs, Words.of(german for german, _ in pairs), Words.of(text for _, text in pairs))
 
@@ -48,7 +66,50 @@ def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list
     return [(de, en) if source == "de" else (en, de) for de, en in pairs]
 
 
-HELD_OUT = 2000  # sentence pairs at most
+# --- Two files of the user's ------------------------------------------------------------------
+
+
+class Texts:
+    """The pairs of two files, read anew each time, without empty ones and what is held out."""
+
+    def __init__(self, name: str, files: Sequence[str]) -> None:
+        self.files = two_files(name, files)
+        for file in self.files:
+            if Path(file).exists() and not Path(file).is_file():
+                raise invalid(file, "a file, as it is read several times", "none", "make it one")
+        self.held: frozenset[int] = frozenset()  # by their marks
+        self.marks = np.fromiter((mark(pair) for pair in self), np.uint64)
+        empty = sum(1 for _ in lines(*self.files)) - len(self.marks)
+        left = f", {empty:,} left out for an empty side" * bool(empty)
+        self.note = f"{' and '.join(self.files)}: {len(self.marks) + empty:,} pairs{left}"
+        if len(self.marks) < 2:
+            got = len(self.marks)
+            raise invalid(name, "at least two pairs of sentences", got, "check the files")
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for pair in lines(*self.files):
+            if pair[0].strip() and pair[1].strip() and not (self.held and mark(pair) in self.held):
+                yield pair
+
+    def hold_out(self, seed: int) -> list[tuple[str, str]]:
+        """Draws pairs that are left out from now on, with all their copies, and returns them."""
+        distinct = np.unique(self.marks)
+        count = max(min(len(distinct) // 10, USUAL), min(len(distinct) // 100, MOST))
+        if count < LEAST:
+            fix = "give two more files for validation (valid=, --valid), or more pairs"
+            expected = f"{10 * LEAST} distinct pairs, of which {LEAST} can be held out"
+            raise invalid(" and ".join(self.files), expected, len(distinct), fix)
+        drawn = np.random.default_rng(seed).choice(distinct, count, replace=False)
+        held = frozenset(drawn.tolist())
+        found = {mark(pair): pair for pair in self if mark(pair) in held}
+        self.held = held
+        return list(found.values())
+
+
+def mark(pair: tuple[str, str]) -> int:
+    """Returns the same number for the same two texts, wherever it is asked."""
+    text = "\n".join(pair).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 def files_data(
@@ -57,41 +118,36 @@ def files_data(
     vocabulary: int = 8000,
     lowercase: bool = False,
     max_length: int = 256,
+    *,
+    seed: int = 0,
+    words: tuple[Vocabulary, Vocabulary] | None = None,
 ) -> Data:
-    """Two files of the user's, a sentence a line, in subwords that both languages share. Without
-    others for validation, the last hundredth is kept for it.
+    """Two files of the user's, a sentence a line, in subwords that both languages share, or in
+    `words` that there are already. Without others for validation, some pairs are held out for it.
     """
     check_whole("vocabulary", vocabulary, 100)
     check_whole("max_length", max_length, 2)
-    notes: list[str] = []
-    training = read_pairs("data.train", train, notes)
+    texts = Texts("train", train)
+    notes = [texts.note]
     if valid is not None:
-        validation = read_pairs("data.valid", valid, notes)
+        other = Texts("valid", valid)
+        validation = list(other)
+        notes.append(other.note)
     else:
-        held = min(max(1, len(training) // 100), HELD_OUT)
-        training, validation = training[:-held], training[-held:]
-        notes.append(f"validation: the last {held:,} of them, as no files were given for it")
-    text = (sentence for pair in training for sentence in pair)
-    words, kept = Subwords.of(text, vocabulary, lowercase=lowercase), []
-    for name, pairs in (("training", training), ("validation", validation)):
-        kept.append([p for p in pairs if max(len(words.encode(x)) for x in p) < max_length])
-        if long := len(pairs) - len(kept[-1]):
-            notes.append(f"{name}: left out {long:,} of more than {max_length} tokens")
-        if not kept[-1]:
-            fix = "give more sentences, or raise data.max_length"
-            raise invalid(name, f"a pair of at most {max_length} tokens", "none", fix)
-    return Data(kept[0], words, words, kept[1], notes)
-
-
-def read_pairs(name: str, files: Sequence[str], notes: list[str]) -> list[tuple[str, str]]:
-    """Those of two files of which neither side is empty."""
-    pairs = list(lines(*two_files(name, files)))
-    full = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
-    empty = f", {len(pairs) - len(full):,} left out for an empty side" * (len(full) < len(pairs))
-    notes.append(f"{' and '.join(files)}: {len(pairs):,} pairs{empty}")
-    if len(full) < 2:
-        raise invalid(name, "at least two pairs of sentences", len(full), "check the files")
-    return full
+        validation = texts.hold_out(seed)
+        notes.append(f"validation: {len(validation):,} of them, drawn by the seed {seed}")
+    if words is None:
+        sentences = (sentence for pair in texts for sentence in pair)
+        words = (Subwords.of(sentences, vocabulary, lowercase=lowercase),) * 2
+        if (many := len(words[0])) > vocabulary:
+            notes.append(f"vocabulary: {many:,} pieces, as the texts have so many letters")
+    fitting = [pair for pair in validation if any(short([pair], *words, max_length))]
+    if long := len(validation) - len(fitting):
+        notes.append(f"validation: left out {long:,} of more than {max_length} tokens")
+    if not fitting:
+        fix = "give more sentences, or raise max_length"
+        raise invalid("validation", f"a pair of at most {max_length} tokens", "none", fix)
+    return Data(texts, *words, fitting, notes, max_length)
 
 
 def two_files(name: str, files: Sequence[str]) -> Sequence[str]:
@@ -116,9 +172,11 @@ def languages(
     return (source, target) if name == "multi30k" else None
 
 
-def load_data(name: str, **options: Any) -> Data:
+def load_data(name: str, options: Mapping[str, Any], **more: Any) -> Data:
+    """Returns data by name, as a recipe's [data] says; `more` is not for recipes."""
     check_choice("data.name", name, tuple(SOURCES))
-    known = list(inspect.signature(SOURCES[name]).parameters)
+    found = inspect.signature(SOURCES[name]).parameters.values()
+    known = [each.name for each in found if each.kind is not each.KEYWORD_ONLY]
     for option in options:
         check_choice(f"[data] of {name}", option, known)
-    return SOURCES[name](**options)
+    return SOURCES[name](**options, **more)

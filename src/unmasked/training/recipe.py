@@ -47,7 +47,8 @@ class Recipe:
         check_choice("precision", self.precision, ("float32", "bfloat16"))
         for name in ("packed", "compile"):
             check_choice(name, getattr(self, name), (True, False))
-        for name in ("beta2", "weight_decay", "smoothing"):
+        check_number("beta2", self.beta2, 1e-9, 1 - 1e-9, "0.98 is the paper's")
+        for name in ("weight_decay", "smoothing"):
             check_probability(name, getattr(self, name))
         for name in ("cooldown", "both_ways"):
             check_number(name, getattr(self, name), 0.0, 1.0, "it is a share of the steps")
@@ -73,6 +74,7 @@ def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
     The paper's (equation 3) rises in a line and falls like 1/√step. The trapezoid rises in a line,
     stays, and falls in a line to nothing at the end.
     """
+    check_whole("step", step)
     peak = (d_model * recipe.warmup) ** -0.5 if recipe.rate is None else recipe.rate
     rising = step / recipe.warmup
     if recipe.schedule == "paper":

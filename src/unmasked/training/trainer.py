@@ -21,17 +21,19 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from ..errors import check_type, check_whole, invalid
+from ..errors import check_type, check_whole, invalid, printable, shown
 from ..loss import translation_loss
-from ..storage import checkpoint
-from ..storage.files import set_tensors, tensors_of
+from ..storage import files
 from ..storage.lock import held
+from ..storage.weights import set_tensors, tensors_of
 from ..text.corpus import Corpus, Cursor, Pair
 from ..transformer import Transformer
 from .history import History, Row
 from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
+CHECKPOINT, FORMAT = "checkpoint.safetensors", "unmasked checkpoint 3"
+END = {"steps", "patience"}  # what a training that goes on may have otherwise
 ROW = {"step", "loss", "norm", "rate", "seconds"}  # what the training itself notes
 Watch = Callable[[int, Transformer], Mapping[str, float] | None]
 Report = Callable[[History], None]
@@ -46,8 +48,9 @@ def train(
     report: Report | None = None,
     every: int = 50,
     folder: Path | str | None = None,
-    checkpoint_every: int = 500,
+    checkpoint_every: int | None = None,
     resume: bool = False,
+    same: Mapping[str, Any] | None = None,
     device: torch.device | str | None = None,
     progress: bool = True,
 ) -> History:
@@ -61,10 +64,12 @@ def train(
             step and after `every` so many. It sees the average of the weights, where the recipe
             keeps one; that is also what the model holds at the end.
         report: `report(history)` is called after each note.
-        folder: for checkpoints, each `checkpoint_every` steps: the training may be killed at any
-            moment.
-        resume: continues from the folder's last checkpoint and ends with the same weights, to the
-            last bit (on a CPU with as many threads; some sums of a GPU have no fixed order).
+        folder: for `checkpoint.safetensors`, replaced each `checkpoint_every` (500) steps: the
+            training may be killed at any moment.
+        resume: continues from the folder's checkpoint and ends with the same weights, to the last
+            bit (on a CPU with as many threads; some sums of a GPU have no fixed order). A recipe
+            with more `steps` takes a finished training further, at that recipe's rates.
+        same: whatever else must be the same for a training to be resumed.
         device: the best there is, if none is named.
         progress: a bar.
     """
@@ -72,7 +77,11 @@ def train(
     check_type("corpus", corpus, Corpus)
     check_type("recipe", recipe, Recipe)
     check_whole("every", every, 1)
-    check_whole("checkpoint_every", checkpoint_every, 1)
+    if folder is None and (resume or checkpoint_every is not None):
+        name = "resume" if resume else "checkpoint_every"
+        raise invalid(name, "a folder for it", "none", "name one, or leave it out")
+    often = 500 if checkpoint_every is None else checkpoint_every
+    check_whole("checkpoint_every", often, 1)
     if recipe.patience is not None and watch is None:
         fix = "give a watch that measures it, or leave patience out"
         raise invalid("patience", "a validation loss", "none", fix)
@@ -83,7 +92,7 @@ def train(
         held(Path(folder)) if folder is not None and group.first else nullcontext(),
         ExitStack() as after,
     ):
-        trainer = Trainer(model.to(group.device), corpus, recipe, group)
+        trainer = Trainer(model.to(group.device), corpus, recipe, group, same)
         if folder is not None:
             trainer.begin(Path(folder), resume)
         silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
@@ -92,9 +101,9 @@ def train(
         after.callback(model.zero_grad)
         with bar:
             if trainer.step == 0 and not trainer.history.rows:
-                trainer.note(watch, report)
                 if report is not None and folder is not None:  # its models need one to go on
                     trainer.save(Path(folder))
+                trainer.note(watch, report)
             ended = trainer.ended()
             for step in range(trainer.step + 1, 0 if ended else recipe.steps + 1):
                 trainer.advance()
@@ -103,7 +112,7 @@ def train(
                     ended = step == recipe.steps or trainer.ended()
                     figures = {"loss": f"{noted['loss']:.3f}", "rate": f"{noted['rate']:.1e}"}
                     bar.set_postfix(figures, refresh=False)
-                if folder is not None and (step % checkpoint_every == 0 or ended):
+                if folder is not None and (step % often == 0 or ended):
                     trainer.save(Path(folder))
                 bar.update()
                 if ended:
@@ -116,12 +125,18 @@ class Trainer:
     """Everything that changes from step to step, and how."""
 
     def __init__(
-        self, model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes
+        self,
+        model: Transformer,
+        corpus: Corpus,
+        recipe: Recipe,
+        group: Processes,
+        same: Mapping[str, Any] | None = None,
     ) -> None:
         if recipe.both_ways and not corpus.joint:
             fix = "make the corpus with one vocabulary for both: Corpus.of(words, words, pairs)"
             raise invalid("both_ways", "0 for two vocabularies", recipe.both_ways, fix)
-        check_lengths(model, corpus)
+        check_lengths(model, corpus, recipe)
+        self.same = dict(same or {})
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.step, self.cursor, self.history = 0, Cursor(), History()
         self.recent: list[Tensor] = []  # what the last updates measured, not yet looked at
@@ -214,6 +229,9 @@ class Trainer:
         if self.recipe.patience is None:
             return False
         losses = [row["validation"] for row in self.history.rows if "validation" in row]
+        if self.group.first and not losses:
+            fix = "let the watch return {'validation': loss}, or leave patience out"
+            raise invalid("patience", "a validation loss", "none", fix)
         late = len(losses) - 1 - losses.index(min(losses)) if losses else 0
         over = self.group.first and late >= self.recipe.patience  # the others measure nothing
         return bool(self.group.total(torch.tensor(float(over), device=self.group.device)))
@@ -248,59 +266,76 @@ class Trainer:
         self.measured()
         if not self.group.first:
             return
-        tensors = {"weights": tensors_of(self.model), "optimizer": {}}
+        parts = {"weights": tensors_of(self.model)}
         for number, state in self.optimizer.state_dict()["state"].items():
-            tensors["optimizer"] |= {f"{number}.{name}": x for name, x in state.items()}
+            parts[f"optimizer.{number}"] = state
         if self.average is not None:
-            tensors["average"] = tensors_of(self.average.module)
-        state = {"step": self.step, "cursor": self.cursor, "taken": self.taken,
-                 "seconds": self.seconds(), "history": self.history.rows,
-                 "identity": self.identity}  # fmt: skip
-        checkpoint.save(folder, self.step, tensors, state)
+            parts["average"] = tensors_of(self.average.module)
+        tensors = {f"{part}.{name}": x for part, each in parts.items() for name, x in each.items()}
+        said = {"format": FORMAT, "step": self.step, "cursor": self.cursor, "taken": self.taken,
+                "seconds": self.seconds(), "history": self.history.rows,
+                "identity": self.identity}  # fmt: skip
+        files.write(folder / CHECKPOINT, tensors, said)
 
     def begin(self, folder: Path, resume: bool) -> None:
-        """Restores the last checkpoint to resume it; else refuses a folder that has one."""
-        newest = checkpoint.newest(folder) if resume else None
-        if not resume and checkpoint.checkpoints(folder):
+        """Goes on from the folder's checkpoint, if there is one; refuses it unless resumed."""
+        path = folder / CHECKPOINT
+        if path.exists() and not resume:
             fix = "resume it, or choose another folder"
             raise invalid("folder", "one without a training in it", str(folder), fix)
-        if newest:
-            self.check_identity(newest)
-            self.restore(newest)
-        if self.group.first:
-            folder.mkdir(parents=True, exist_ok=True)  # refused now, rather than after an hour
-            checkpoint.tidy(folder)
+        if path.exists():
+            tensors, said = read_checkpoint(path)
+            self.check_identity(path, said)
+            self.restore(tensors, said)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
         """What must be the same for a training to be resumed."""
         dtype = str(next(self.model.parameters()).dtype)
         own = {"data": self.corpus.fingerprint(), "dtype": dtype, "processes": self.group.count}
-        return {**own, **asdict(self.model.config), **asdict(self.recipe)}
+        return {**own, **asdict(self.model.config), **asdict(self.recipe), **self.same}
 
-    def check_identity(self, found: checkpoint.Checkpoint) -> None:
-        kept, mine = found.state["identity"], self.identity
-        for name in mine | kept:
+    def check_identity(self, path: Path, said: Mapping[str, Any]) -> None:
+        kept, mine = said["identity"], self.identity
+        for name in (mine | kept).keys() - END:
             if kept.get(name) != mine.get(name):
                 fix = "resume with what it began with, or begin in another folder"
-                expected = f"{name}={kept.get(name)!r}, as in {found.path}"
+                expected = f"{name}={kept.get(name)!r}, as in {path}"
                 raise invalid("resume", expected, repr(mine.get(name)), fix)
+        if self.recipe.steps < said["step"]:
+            fix = "resume with more, or begin in another folder"
+            raise invalid("steps", f"at least the {said['step']} of {path}", self.recipe.steps, fix)
 
-    def restore(self, found: checkpoint.Checkpoint) -> None:
-        state = found.state
-        set_tensors(self.model, found.tensors["weights"])
+    def restore(self, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> None:
+        def part(name: str) -> dict[str, Tensor]:
+            heads = {key: x for key, x in tensors.items() if key.startswith(f"{name}.")}
+            return {key.removeprefix(f"{name}."): x for key, x in heads.items()}
+
+        set_tensors(self.model, part("weights"))
         if self.average is not None:
-            set_tensors(self.average.module, found.tensors["average"])
-            self.average.n_averaged.fill_(state["step"])
+            set_tensors(self.average.module, part("average"))
+            self.average.n_averaged.fill_(said["step"])
         states: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in found.tensors["optimizer"].items():
-            number, name = key.split(".")
+        for key, tensor in part("optimizer").items():
+            number, _, name = key.partition(".")
             states.setdefault(int(number), {})[name] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
-        self.step, self.cursor = state["step"], Cursor(*state["cursor"])
-        self.history, self.began = History(state["history"]), self.began - state["seconds"]
-        self.taken = state["taken"]
+        self.step, self.cursor = said["step"], Cursor(*said["cursor"])
+        self.history, self.began = History(said["history"]), self.began - said["seconds"]
+        self.taken = said["taken"]
         self.stream = self.corpus.stream(self.recipe.tokens, self.recipe.seed, self.cursor)
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    fix = "it is damaged or of another version: choose another folder, or delete it"
+    try:
+        tensors, said = files.read(path)
+    except ValueError as error:
+        raise invalid(str(path), "a checkpoint", printable(str(error)), fix) from None
+    found = said.get("format") if isinstance(said, dict) else None
+    if found != FORMAT:
+        raise invalid(str(path), repr(FORMAT), shown(found), fix)
+    return tensors, said
 
 
 def share(pairs: Sequence[Pair], part: int, parts: int, group: Processes) -> Sequence[Pair]:
@@ -308,14 +343,15 @@ def share(pairs: Sequence[Pair], part: int, parts: int, group: Processes) -> Seq
     return pairs[part * group.count + group.rank :: parts * group.count]
 
 
-def check_lengths(model: Transformer, corpus: Corpus) -> None:
-    """Whether learned positions reach to the end of every sentence; of a stream nobody knows."""
-    needed = [max(len(source), len(target) - 1) for source, target in corpus.pairs]
-    if max(needed, default=0) > model.config.reach:
-        longest = max(needed)
-        expected = f"at least the {longest} tokens of sentence pair {needed.index(longest) + 1}"
-        fix = "raise it, leave long sentences out, or use positions='sinusoidal'"
-        raise invalid("max_len", expected, model.config.max_len, fix)
+def check_lengths(model: Transformer, corpus: Corpus, recipe: Recipe) -> None:
+    """Refuses sentences for which model or batch have no room; those of a stream nobody knows."""
+    read = [(len(source), len(target) - 1, len(target)) for source, target in corpus.pairs]
+    for name, room, counted in (("max_len", model.config.max_len, 2), ("tokens", recipe.tokens, 3)):
+        needed = [max(lengths[:counted]) for lengths in read]
+        if max(needed, default=0) > room:
+            longest = max(needed)
+            expected = f"room for the {longest} tokens of sentence pair {needed.index(longest) + 1}"
+            raise invalid(name, expected, room, "raise it, or leave long sentences out")
 
 
 class LossOf(nn.Module):

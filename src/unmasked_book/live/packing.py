@@ -1,7 +1,7 @@
-"""A model's folder → one small file for the page: int8 rows, and the tokenizer as pairs of numbers.
+"""A model's file → a smaller one for the page: int8 rows, and the tokenizer as pairs of numbers.
 
 Each row of a matrix is kept as whole numbers from -127 to 127 and what they have to be multiplied
-with. The file is a safetensors file; its header holds `config.json`.
+with. The file is a safetensors file; its header holds all else.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from safetensors.numpy import save
 from torch import Tensor
 
 from unmasked.errors import invalid
-from unmasked.storage.files import read_tensors
-from unmasked.storage.model import CONFIG, weights_file
+from unmasked.storage.model import FORMAT, read
 from unmasked.tokens import SPECIAL_PIECES, Pieces, Subwords
-from unmasked.translator import Translator
 
 LEVELS = 127
 
 
-def packed(folder: Path, *, exact: bool = False) -> bytes:
+def packed(path: Path, *, exact: bool = False) -> bytes:
     """The file, compressed by gzip: the same bytes for the same model.
 
     If `exact`, with all numbers in float32, to compare the engine with the package.
     """
-    translator = Translator.load(folder)  # it must be whole
-    if isinstance(translator.source, Pieces):
+    kept = read(path, lambda found: found)
+    if isinstance(kept.source, Pieces):
         fix = "the page cuts texts by itself"
         raise invalid("model", "one with words or subwords of ours", "OPUS-MT's pieces", fix)
     found: dict[str, Tensor] = {}
-    for name, tensor in read_tensors(weights_file(folder)).items():
+    for name, tensor in kept.tensors.items():
         if tensor.dim() > 1 and not exact:
             found[name], found[f"{name}.scale"] = quantised(tensor)
         else:
             found[name] = tensor.float()
     tensors = {name: tensor.numpy() for name, tensor in found.items()}
-    header: dict[str, Any] = {"config": json.loads((folder / CONFIG).read_text(encoding="utf-8"))}
-    if isinstance(translator.source, Subwords):
-        words, merges = translator.source.words, translator.source.merges
+    header: dict[str, Any] = {"format": FORMAT, "model": vars(kept.config), "about": kept.about}
+    if isinstance(kept.source, Subwords):
+        words, merges = kept.source.words, kept.source.merges
         numbers = {word: number for number, word in enumerate(words)}
         pairs = [(numbers[left], numbers[right]) for left, right in merges]
         first = len(words) - len(merges)
         if words[first:] != [left + right for left, right in merges]:
             raise ValueError("the vocabulary is not in the order in which its tokens were merged")
         header["letters"] = words[len(SPECIAL_PIECES) : first]
-        header["cased"] = not translator.source.lowercase
+        header["cased"] = not kept.source.lowercase
         tensors["merges"] = np.array(pairs, dtype=np.uint16)
+    else:
+        header |= {"source": kept.source.words, "target": kept.target.words}
     # One entry: several would stand in another order each time.
-    kept = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
-    return gzip.compress(save(tensors, metadata={"unmasked": kept}), mtime=0)
+    said = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+    return gzip.compress(save(tensors, metadata={"unmasked": said}), mtime=0)
 
 
 def quantised(matrix: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from unmasked.errors import check_choice
 from unmasked.plots.viewer import View
-from unmasked.translator import folder_of, shipped_models
+from unmasked.translator import path_of, shipped_models
 from unmasked_book.figures import figure
 from unmasked_book.live.bundle import HERE, bundle
 from unmasked_book.live.code import lines_of_places
@@ -95,4 +95,4 @@ def script() -> str:
 
 @cache
 def model_file(name: str) -> bytes:
-    return packed(folder_of(name))
+    return packed(path_of(name))

@@ -10,8 +10,8 @@ from helpers import same_tensors
 from unmasked import loss
 from unmasked.cli import evaluate, main
 from unmasked.evaluation import bleu
-from unmasked.storage.files import read_tensors
-from unmasked.storage.model import weights_file
+from unmasked.storage import files
+from unmasked.storage.model import MODEL
 from unmasked.text import sources
 from unmasked.text.sources import directed, load_data
 from unmasked.tokens import Subwords
@@ -50,7 +50,7 @@ def run(tmp_path_factory):
 
 
 def test_the_data_is_in_the_direction_that_is_asked_for_its_subwords_of_the_training_set_alone():
-    data = load_data("multi30k", source="en", target="de", vocabulary=200)
+    data = load_data("multi30k", {"source": "en", "target": "de", "vocabulary": 200})
     assert data.training[0] == (CAPTIONS[0].english, CAPTIONS[0].german)
     assert data.validation == [(english, german) for german, english in PAIRS[60:70]]
     assert data.source is data.target
@@ -63,15 +63,15 @@ def test_a_model_in_subwords_comes_back_from_its_folder(run, tmp_path):
     made = Translator.load(run)
     assert made.source is made.target
     assert made.languages == ("en", "de")
-    made.save(tmp_path / "half", dtype=torch.float16)
-    half, whole = (read_tensors(weights_file(folder)) for folder in (tmp_path / "half", run))
+    made.save(tmp_path / "half.safetensors", dtype=torch.float16)
+    half, whole = (files.read(file)[0] for file in (tmp_path / "half.safetensors", run / MODEL))
     assert same_tensors(half, {name: tensor.half() for name, tensor in whole.items()})
-    again = Translator.load(tmp_path / "half")
+    again = Translator.load(tmp_path / "half.safetensors")
     assert next(again.model.parameters()).dtype == torch.float32
     made.target = Subwords.from_json(made.source.to_json())
     with pytest.raises(ValueError, match=r"^target: expected the source's own subwords"):
-        made.save(tmp_path / "two")
-    assert not (tmp_path / "two").exists()  # two vocabularies are not kept
+        made.save(tmp_path / "two.safetensors")
+    assert not (tmp_path / "two.safetensors").exists()  # two vocabularies are not kept
 
 
 # --- Scores -----------------------------------------------------------------------------------
@@ -100,6 +100,6 @@ def test_evaluating_prints_both_searches_and_the_signature(run, monkeypatch, cap
 )
 def test_a_model_is_tested_on_what_it_was_trained_for(monkeypatch, languages, test, wanted):
     monkeypatch.setattr(Translator, "languages", languages)
-    monkeypatch.setattr(evaluate, "load", lambda _: Translator.load(MODELS / "en-de"))
+    monkeypatch.setattr(evaluate, "load", lambda _: Translator.load(MODELS / "en-de.safetensors"))
     with pytest.raises(ValueError, match=f"^--test: expected {wanted}.*, got {test}"):
         evaluate.main(["--model", "en-de", "--test", test])

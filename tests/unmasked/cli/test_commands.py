@@ -5,8 +5,11 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import ANY, Mock
@@ -14,12 +17,14 @@ from unittest.mock import ANY, Mock
 import pytest
 import torch
 
-from helpers import small_config
+from helpers import same_tensors, small_config
+from helpers.crashes import listed
 from unmasked import Transformer
 from unmasked.cli import info, main, options, train, translate
-from unmasked.storage.model import CONFIG, weights_file
+from unmasked.storage import files
+from unmasked.storage.model import MODEL
 from unmasked.text.sources import phrasebook_test
-from unmasked.tokens import Words
+from unmasked.tokens import SPECIAL, Words
 from unmasked.training import run as running
 from unmasked.training.recipe import Recipe
 from unmasked.translator import Translator
@@ -83,29 +88,30 @@ def test_training_says_what_it_does_and_leaves_a_model_that_its_seed_decides(
 ):
     found = command(f"train --config tiny.toml --out new/run {QUIETLY}")
     assert (found.status, found.err) == (0, "")
-    first, *table, last = found.out.splitlines()
+    first, time, *table, last = found.out.splitlines()
     assert re.fullmatch(r"[\d,]+ parameters, 150 pairs, 1 process on cpu", first)
-    assert [line.split()[0] for line in table] == ["step", "5", "10"]
+    assert "for 10 (without validation)" in time
+    assert [line.partition(" of 10, epoch ")[0] for line in table] == ["step 5", "step 10"]
     assert 'unmasked info "new/run"' in last
     folder = tmp_path / "new" / "run"
-    names = ["checkpoints", CONFIG, "history.csv", weights_file(folder).name]
-    assert sorted(path.name for path in folder.iterdir()) == names
+    names = ["checkpoint.safetensors", "history.csv", "history.png", MODEL]
+    assert listed(folder) == names
     about = Translator.load(folder).about
     assert about["recipe"]["training"] == {"steps": 10, "tokens": 60, "warmup": 2}
     assert about["command"].startswith("python -m unmasked train --config ")
-    assert weights_file(folder).read_bytes() == weights_file(run).read_bytes()
+    assert same_tensors(*(files.read(each / MODEL)[0] for each in (folder, run)))
     command(f"train --config tiny.toml --out other --set training.seed=1 {QUIETLY}")
-    assert weights_file(tmp_path / "other").read_bytes() != weights_file(run).read_bytes()
+    assert not same_tensors(*(files.read(each / MODEL)[0] for each in (tmp_path / "other", run)))
 
 
 def test_a_folder_that_holds_a_model_is_not_overwritten(command, run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "copy")
     line = f"train --config tiny.toml --out copy --set training.seed=1 {QUIETLY}"
-    refused(command(line), "train", "--out: expected a folder without a training.*--resume")
-    shutil.rmtree(folder / "checkpoints")
+    refused(command(line), "train", "out: expected a folder without a training.*--resume")
+    (folder / "checkpoint.safetensors").unlink()
     for more in ("", " --resume"):
-        refused(command(line + more), "train", "--out: expected .*, got copy; choose another")
-    assert weights_file(folder).read_bytes() == weights_file(run).read_bytes()
+        refused(command(line + more), "train", "out: expected .*, got copy; choose another")
+    assert (folder / MODEL).read_bytes() == (run / MODEL).read_bytes()
 
 
 def test_settings_come_from_the_preset_then_the_file_then_the_command_line(tmp_path):
@@ -114,7 +120,8 @@ def test_settings_come_from_the_preset_then_the_file_then_the_command_line(tmp_p
     text = '[model]\nd_ff = 32\n[training]\nrate = "none"\nschedule = "paper"\nseed = 1\n'
     path.write_text(text, encoding="utf-8-sig")
     assigned = [train.assignment("training.seed=2")]
-    recipe = train.tables(SimpleNamespace(preset="phrasebook", config=path, set=assigned))
+    options_of = partial(SimpleNamespace, train=None, size=None, start=None)
+    recipe = train.tables(options_of(preset="phrasebook", config=path, set=assigned))
     assert (recipe["model"]["d_ff"], recipe["model"]["d_model"]) == (32, 64)
     settings = running.build(Recipe, "training", recipe["training"])
     assert (settings.rate, settings.schedule, settings.steps) == (None, "paper", 1200)
@@ -130,7 +137,7 @@ def test_options_reach_the_training(command, tmp_path, monkeypatch):
     line = f"train --config tiny.toml --out {out} --device cpu"
     found = command(f"{line} --every 7 --checkpoint-every 8 --resume")
     assert (found.status, found.err) == (1, "python -m unmasked train: the loss is nan\n")
-    expected = {"folder": out / "checkpoints", "device": torch.device("cpu"), "every": 7,
+    expected = {"folder": out, "device": torch.device("cpu"), "every": 7,
                 "checkpoint_every": 8, "progress": True, "resume": True}  # fmt: skip
     assert stopped.call_args.kwargs.items() >= expected.items()
     stopped.side_effect = KeyboardInterrupt
@@ -199,15 +206,17 @@ def test_what_is_translated_is_printed_while_the_rest_is_still_to_come(command, 
 
 @pytest.mark.parametrize("option", ["", "--beam 2", "--sample 2"])
 def test_a_word_cannot_command_the_terminal(command, option):
-    small, red = Words.of(["a"]), Words.of(["\x1b[31mred"])
+    small, red = Words.of(["a"]), Words([*SPECIAL.values(), "\x1b[31mred\ngreen\r\u2028"])
     sizes = {"source_vocab": len(small), "target_vocab": len(red)}
     model = Transformer(small_config(**sizes, output_bias=True))
     model.generator.bias.data[3] = 1e3  # it writes nothing else
-    Translator(model, small, red).save("red")
-    found = command(f"translate --model red {option} a")
+    Translator(model, small, red).save("red.safetensors")
+    found = command(f"translate --model red.safetensors {option} a")
     assert found.status == 0
     assert "red" in found.out
     assert "\x1b" not in found.out
+    command(f"translate --model red.safetensors {option} --output lines a")
+    assert len(Path("lines").read_text().splitlines()) == (2 if "sample" in option else 1)
 
 
 # --- evaluate and info ------------------------------------------------------------------------
@@ -217,7 +226,7 @@ def knowing(pairs, folder):
     """A model, not trained, that knows the words of these pairs."""
     words = [Words.of(pair[side] for pair in pairs) for side in (0, 1)]
     sizes = {"source_vocab": len(words[0]), "target_vocab": len(words[1])}
-    Translator(Transformer(small_config(**sizes)), *words).save(folder)
+    Translator(Transformer(small_config(**sizes)), *words).save(f"{folder}/{MODEL}")
 
 
 def test_an_evaluation_counts_what_is_right_and_says_what_it_left_out(command, monkeypatch):
@@ -235,8 +244,22 @@ def test_an_evaluation_counts_what_is_right_and_says_what_it_left_out(command, m
     assert int(left) + int(whole) == 60
 
 
+def test_a_card_of_a_strange_model_is_no_reason_to_stop(command, run):
+    made = Translator.load(run)
+    line = "evaluate --model odd.safetensors --test in out"
+    Path("in").write_text(f"{made.source.words[5]}\n" * 2)
+    Path("out").write_text("one two three\n" * 2)
+    for scores in (5, {"in and out": "x"}, {"in and out": {"greedy": []}}):
+        made.about = {"scores": scores}
+        made.save("odd.safetensors")
+        assert "published" not in command(line).out
+    made.about = {"beam_size": "x"}
+    made.save("odd.safetensors")
+    refused(command(line), "evaluate", "the model's beam_size: expected a whole number")
+
+
 def test_info_says_what_the_folder_holds(command, run):
-    made, size = Translator.load(run), weights_file(run).stat().st_size
+    made, size = Translator.load(run), (run / MODEL).stat().st_size
     first, *rest = command("info run").out.splitlines()
     assert first == f"run: {made.model.count_parameters():,} parameters, {size:,} bytes"
     for line in ("model:", "  d_model: 8", "recipe:", "  data:", "    count: 150"):
@@ -259,30 +282,47 @@ def refused(found, name, message):
     [
         ("train --config bad.toml", r"bad.toml: expected tables among .*, got \[models\]"),
         ("train --config none.toml", "none.toml: expected a TOML file, got No such file"),
-        ("train --set training.step=5", r"\[training\]: expected keys of Recipe, got step"),
+        ("train --set training.step=5", "training: expected keys of Recipe, got step"),
         (f"train --set training.rate={5000 * '['}", r"rate: expected a number .*, got '\[\["),
-        ("train --out tiny.toml", r"--out: expected a folder, got tiny.toml \(File exists\)"),
+        ("train --out tiny.toml", r"out: expected a folder, got tiny.toml \(File exists\)"),
         ("train --device quantum", "--device: expected .*, got 'quantum'"),
-        ("translate --model . a", r"\.: expected a folder with config.json"),
-        ("translate --model '' a", "model: expected one of de-en, en-de, got ''"),  # not this one
+        ("translate --model . a", r"\.: expected a model's file, or the folder that"),
+        (
+            "translate --model '' a",
+            "model: expected a file, .* de-en, en-de, got ''",
+        ),  # not this one
         ("translate {word} xyz", "sentence 2: expected one of the "),
         ("translate {word} {word}\udcff", "sentence 2: expected text in Unicode"),
-        ("translate", "standard input: expected UTF-8, got 'utf-8' codec"),
+        ("translate", "standard input, line 1: expected text in UTF-8, got"),
         ("translate --sample=2 --beam=4 {word}", "--sample: expected no --beam"),
         ("translate --beam 2 --seed 1 {word}", "--seed: expected --sample"),
         ("evaluate --length-penalty 1", "--length-penalty: expected"),
         ("evaluate --sentences 5", "--sentences: expected .* knows, got none"),
+        ("train --set training.tokens=5", "tokens: expected room for the "),
+        ("train --set model.max_len=1", "max_len: expected room for the "),
+        ("train --set data.seed=4294967296", "seed: expected at most 4,294,967,295"),
+        ("train --from de-en", "start: expected files of yours beside it, got none"),
+        ("translate --output keep --beam 9000 {word}", "beam_size: expected at most "),
+        ("translate --output keep --beam 2 --length-penalty nan {word}", "length_penalty: expec"),
+        ("translate --output keep --sample 1 --temperature 0 {word}", "temperature: expected "),
+        ("translate --output keep --input keep", "--output: expected another file than --input"),
+        ("translate --output nodir/x {word}", "--output: expected a file in a folder that exi"),
+        ("translate --output . {word}", "--output: expected a file in a folder that exists"),
+        ("translate --output /dev/full {word}", "--output: expected a /dev/full that can be wri"),
+        ("translate --input /dev/zero", "/dev/zero, line 1: expected less than 16,777,216 bytes"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(command, monkeypatch, words, line, message):
     monkeypatch.setattr(running, "train", lambda *_, **__: pytest.fail("it began"))
     knowing([("eins", "one")], "few")
     Path("bad.toml").write_text("[models]\nd_ff = 8")
+    Path("keep").write_text("what was there")
     name, _, given = line.format(word=words[0]).partition(" ")
     usual = {"train": f"--config tiny.toml --out new {QUIETLY}", "translate": "--model run",
              "evaluate": "--model few --test phrasebook"}  # fmt: skip
     found = command(f"{name} {usual[name]} {given}", stdin=b"sch\xf6n")
     refused(found, name, message)
+    assert Path("keep").read_text() == "what was there"
 
 
 @pytest.mark.parametrize(
@@ -327,6 +367,15 @@ def test_too_little_memory_is_said_and_a_mistake_of_ours_is_shown(command, monke
 
 
 # --- Other processes --------------------------------------------------------------------------
+
+
+def test_ctrl_c_while_pytorch_is_imported_is_no_traceback():
+    begun = subprocess.Popen([sys.executable, "-m", "unmasked", "--help"], stderr=subprocess.PIPE)
+    maps = Path(f"/proc/{begun.pid}/maps")
+    while "libtorch" not in maps.read_text():
+        time.sleep(0.005)
+    begun.send_signal(signal.SIGINT)
+    assert (begun.communicate(timeout=60)[1], begun.returncode) == (b"", -signal.SIGINT)
 
 
 def test_a_reader_that_leaves_early_ends_the_command_in_silence(command, tmp_path, monkeypatch):

@@ -1,12 +1,20 @@
-"""Weights in a file: all that is needed, nothing twice, and nothing of another model."""
+"""A file of tensors: all that is needed, nothing twice, whole whatever happens."""
 
 import copy
+import errno
+import os
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from helpers import same_tensors, small_model
-from unmasked.storage.files import read_tensors, set_tensors, tensors_of, write_tensors
+from helpers.crashes import held, killed, listed, made
+from helpers.side_by_side import save_in_turn, together
+from unmasked.storage import files
+from unmasked.storage.weights import set_tensors, tensors_of
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
@@ -15,10 +23,11 @@ def test_every_bit_comes_back(tmp_path, dtype):
     matrix = torch.randn(3, 4).mul(9).to(dtype)
     number, empty = torch.tensor(3.0).to(dtype), torch.zeros(0, 2).to(dtype)
     kept = {"a": matrix, "turned": matrix.T, "column": matrix[:, 1], "one": number, "no": empty}
-    write_tensors(tmp_path / "w", kept)
-    read = read_tensors(tmp_path / "w")
+    files.write(tmp_path / "w", kept, {"name": "Zoë"})
+    read, said = files.read(tmp_path / "w")
     (tmp_path / "w").write_bytes(bytes(4096))
     assert same_tensors(read, kept)
+    assert said == {"name": "Zoë"}
 
 
 @pytest.mark.parametrize(
@@ -37,10 +46,62 @@ def test_weights_of_another_model_are_refused_and_change_nothing(changes, messag
     assert same_tensors(tensors_of(model), before)
 
 
-def test_a_file_that_is_not_safetensors_is_refused(tmp_path):
-    for content in (b"", b"PK\x03\x04 a pickle in a zip", b"\xff" * 99):
-        (tmp_path / "w").write_bytes(content)
-        with pytest.raises(ValueError, match="/w: expected a safetensors file, got "):
-            read_tensors(tmp_path / "w")
-    with pytest.raises(ValueError, match="/none: expected a file, got none"):
-        read_tensors(tmp_path / "none")
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("unmasked.storage.files.save_file", SafetensorError("full")),
+        ("os.fsync", OSError("full")),
+        ("pathlib.Path.replace", KeyboardInterrupt("full")),
+    ],
+)
+def test_a_save_that_fails_leaves_what_was_there(tmp_path, where, error):
+    file = tmp_path / "new" / "m.safetensors"
+    made("old").save(file)
+    with patch(where, side_effect=error), pytest.raises((OSError, KeyboardInterrupt), match="full"):
+        made("new").save(file)
+    assert listed(file.parent) == ["m.safetensors"]
+    assert held(file) == "old"
+
+
+def test_killed_before_any_operation_of_a_save_it_leaves_the_old_model_or_the_new(tmp_path):
+    """The next save begins anew what was left, and leaves one file."""
+    file = tmp_path / "at" / "m.safetensors"
+    made("old").save(file)
+    deaths = killed(file.parent, lambda: made("new").save(file), tmp_path / "copies")
+    events, copies = zip(*deaths, strict=True)
+    found = [held(copy / file.name) for copy in copies]
+    [renamed] = [number for number, event in enumerate(events) if event.startswith("os.rename")]
+    assert set(found[: renamed + 1]) == {"old"}
+    assert set(found[renamed + 1 :]) == {"new"}
+    for left in copies:
+        made("new").save(left / file.name)
+        assert listed(left) == [file.name]
+
+
+def test_two_that_save_into_one_file_leave_one_that_loads_also_while_a_third_reads(tmp_path):
+    """Both save two models in turn, with pauses in which this process reads."""
+    file = tmp_path / "m.safetensors"
+    made("old").save(file)
+    writers = together(2, save_in_turn, file, join=False)
+    read = [held(file)]
+    while not writers.join(0):
+        read.append(held(file))
+    assert held(file) == "new"  # what both saved last
+    assert len(read) > 1  # while they wrote
+
+
+@pytest.mark.parametrize("folders", [True, False])  # not on Windows, nor where a disk is far away
+def test_all_is_on_the_disk_before_it_has_its_name_and_folders_where_that_can_be(
+    tmp_path, monkeypatch, folders
+):
+    flushed = []
+
+    def fsync(handle):
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        if path.is_dir() and not folders:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        flushed.append(path.name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    files.write(tmp_path / "w", {"a": torch.zeros(1)}, {})
+    assert flushed == [".w.unfinished", tmp_path.name][: 1 + folders]

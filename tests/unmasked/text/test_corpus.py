@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from helpers import same_tensors
 from helpers.refusals import refusals
 from helpers.small_training import quiet, small, stopping_at
-from unmasked.storage.files import tensors_of
+from unmasked.storage.weights import tensors_of
 from unmasked.text.corpus import Corpus, Cursor, StreamedCorpus, batches_by_tokens, lines
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.text.sources import load_data, phrasebook_test
@@ -183,11 +183,11 @@ test_what_is_refused = refusals(
     (lambda: pad([[3], []]), "sentences: expected sentences of at least one token"),
     (lambda: streamed(buffer=0), "buffer: expected a whole number of at least 1, got 0"),
     (lambda: next(streamed([]).stream(60, 0)), "read: expected at least one pair.*, got none"),
-    (lambda: load_data("bible"), "data.name: expected .* or 'multi30k' or 'files', got 'bible'"),
-    (lambda: load_data("phrasebook", count=5, size=3),
+    (lambda: load_data("bible", {}), "data.name: expected .* 'multi30k' or 'files', got 'bible'"),
+    (lambda: load_data("phrasebook", {"count": 5, "size": 3}),
          r"\[data\] of phrasebook: expected 'count' or 'seed', got 'size'"),
-    (lambda: load_data("multi30k", source="en"), "source and target: .*, got en and en"),
-    (lambda: load_data("multi30k", vocabulary=99), "vocabulary: expected .* 100, got 99"),
+    (lambda: load_data("multi30k", {"source": "en"}), "source and target: .*, got en and en"),
+    (lambda: load_data("multi30k", {"vocabulary": 99}), "vocabulary: expected .* 100, got 99"),
 )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ test_what_is_refused = refusals(
 
 
 def test_the_phrasebook_has_vocabularies_of_its_training_sentences_and_held_out_ones_for_tests():
-    data = load_data("phrasebook", count=200, seed=4)
+    data = load_data("phrasebook", {"count": 200, "seed": 4})
     assert data.training == [(pair.german, pair.english) for pair in sentence_pairs(200, seed=4)]
     for side, words in enumerate((data.source, data.target)):
         assert set(words.words[3:]) == {w for pair in data.training for w in pair[side].split()}

@@ -3,31 +3,36 @@
 import csv
 import gzip
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from helpers import same_tensors
 from helpers.refusals import refusals
 from helpers.side_by_side import command, together
 from helpers.small_training import stopping_at
-from unmasked import cli, load, train_files
+from unmasked import Recipe, cli, load, train_files
 from unmasked.evaluation import bleu, mean_cross_entropy
-from unmasked.storage.model import weights_file
-from unmasked.text.corpus import lines_of
+from unmasked.storage.model import MODEL
+from unmasked.storage.weights import tensors_of
+from unmasked.text import sources
+from unmasked.text.corpus import StreamedCorpus, lines_of
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.text.sources import load_data
 from unmasked.training import run as running
 from unmasked.training.run import sized
+from unmasked.training.trainer import CHECKPOINT
 
-PAIRS = [(p.german.capitalize(), p.english.capitalize()) for p in sentence_pairs(60)]
+TEXTS = [(p.german.capitalize(), p.english.capitalize()) for p in sentence_pairs(400)]
+PAIRS = list(dict.fromkeys(TEXTS))[:300]
 BROKEN = [("", "Empty."), ("Leer.", " \t"), ("Lang " * 50, "Long")]
-SETTINGS = {
-    "data": {"vocabulary": 150, "max_length": 40},
-    "model": {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8},
-    "training": {"steps": 8, "tokens": 200, "warmup": 4},
-}
+CONFIG = {"d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
+RECIPE = {"steps": 8, "tokens": 200, "warmup": 4}
+DATA = {"vocabulary": 150, "max_length": 40}
+TABLES = {"data": DATA, "model": CONFIG, "training": RECIPE}
 WORDS = [
-    word for table in SETTINGS for key, value in SETTINGS[table].items()
+    word for table in TABLES for key, value in TABLES[table].items()
     for word in ("--set", f"{table}.{key}={value}")
 ]  # fmt: skip
 
@@ -36,7 +41,8 @@ WORDS = [
 def folder(tmp_path_factory):
     """With train.de, train.en and so on, some of it packed."""
     path = tmp_path_factory.mktemp("text")
-    parts = {"train": BROKEN + PAIRS[:40], "valid": PAIRS[40:50], "test": PAIRS[50:]}
+    parts = {"train": BROKEN + PAIRS[:40], "valid": PAIRS[40:50], "test": PAIRS[50:60],
+             "more": PAIRS[60:] + PAIRS[60:80]}  # fmt: skip
     for name, pairs in parts.items():
         for side, texts in zip(("de", "en"), zip(*pairs, strict=True), strict=True):
             data = "".join(f"{text}\n" for text in texts).encode()
@@ -51,10 +57,12 @@ def folder(tmp_path_factory):
         yield path
 
 
-def trained(out, valid=("valid.de", "valid.en"), **changes):
-    settings = {key: value for table in SETTINGS.values() for key, value in table.items()}
-    options = {"device": "cpu", "progress": False, **settings, **changes}
-    return train_files(("train.de", "train.en.gz"), valid, out=out, **options)
+def trained(out, valid=("valid.de", "valid.en"), recipe=None, **changes):
+    options = {"config": CONFIG, **DATA, "device": "cpu", "progress": False, **changes}
+    name = "train" if valid else "more"
+    recipe = {**RECIPE, **(recipe or {})}
+    files = f"{name}.de", f"{name}.en.gz"
+    return train_files(*files, valid=valid, out=out, recipe=recipe, **options)
 
 
 def rows(out):
@@ -66,13 +74,13 @@ def rows(out):
 def test_the_best_model_of_two_files_stands_in_the_folder(tmp_path, capsys):
     made = trained(tmp_path)
     out = capsys.readouterr().out
-    kept = {"checkpoints", "config.json", "history.csv", "history.png", "model", "tokenizer"}
-    assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == kept
+    kept = {".training.lock", CHECKPOINT, "history.csv", "history.png", MODEL}
+    assert {path.name for path in tmp_path.iterdir()} == kept
     for said in ("43 pairs, 2 left out for an empty", "training: left out 1 of", "40 pairs, 1 ",
                  "s a step", "step 8 of 8, epoch ", "perplexity", "BLEU", "tokens/s"):  # fmt: skip
         assert said in out
     assert "".join(made.target.pieces("The Dog")).startswith("▁The")
-    data = load_data("files", train=["train.de", "train.en"], valid=["valid.de", "valid.en"])
+    data = of_files("train.de", "train.en", valid=["valid.de", "valid.en"])()
     best = made.about["best"]
     assert mean_cross_entropy(made.model, made.corpus(data.validation)) == best["validation"]
     history = rows(tmp_path)
@@ -80,47 +88,77 @@ def test_the_best_model_of_two_files_stands_in_the_folder(tmp_path, capsys):
     assert min(float(row["validation"]) for row in history) == best["validation"]
 
 
-def test_a_stopped_training_on_files_goes_on_with_the_same_bits(tmp_path):
+def test_a_stopped_training_on_files_goes_on_with_the_same_bits_and_then_further(tmp_path):
     trained(tmp_path / "whole", valid=None)
     for step in (0, 5):
         with stopping_at(step), pytest.raises(KeyboardInterrupt):
             trained(tmp_path / "parts", valid=None, resume=True)
     trained(tmp_path / "parts", valid=None, resume=True)
     whole, parts = (tmp_path / name for name in ("whole", "parts"))
-    assert weights_file(whole).read_bytes() == weights_file(parts).read_bytes()
+    assert same_tensors(*(tensors_of(load(out).model) for out in (whole, parts)))
     assert rows(whole) == rows(parts)
+    trained(parts, valid=None, resume=True, recipe={"steps": 12})
+    assert rows(parts)[:9] == rows(whole)
+    assert rows(parts)[-1]["step"] == "12"
+
+
+def test_other_texts_to_validate_with_are_another_training(tmp_path):
+    """What was the best so far would be measured with another yardstick."""
+    trained(tmp_path)
+    with pytest.raises(ValueError, match=r"^resume: expected validation="):
+        trained(tmp_path, valid=("test.de", "test.en"), resume=True)
+
+
+def test_training_goes_on_from_a_model_in_its_words_and_leaves_it_as_it_was(tmp_path, capsys):
+    begun = trained(tmp_path / "begun")
+    before = {name: x.clone() for name, x in tensors_of(begun.model).items()}
+    begun.about["length_penalty"] = 1.25
+    options = {"device": "cpu", "progress": False, "out": tmp_path / "on"}
+    made = train_files("more.de", "more.en", start=begun, recipe={"steps": 4}, **options)
+    assert "before the first step: perplexity" in capsys.readouterr().out
+    assert made.source.to_json() == begun.source.to_json()
+    assert made.model.config == begun.model.config
+    assert made.about["length_penalty"] == 1.25
+    assert same_tensors(tensors_of(begun.model), before)
+    first, *_, last = rows(tmp_path / "on")
+    assert float(last["validation"]) < float(first["validation"])
+    begun.save(tmp_path / "begun.safetensors")
+    with pytest.raises(ValueError, match=r"^config: expected none beside start, got one; "):
+        train_files("more.de", "more.en", start=begun, config={"d_ff": 9}, **options)
 
 
 def test_patience_ends_it_and_the_best_is_kept(tmp_path, monkeypatch, capsys):
     losses = iter([9.0, 5.0, 3.0, 4.0, 3.0])
     monkeypatch.setattr(running, "mean_cross_entropy", lambda *_: next(losses))
     for resume in (False, True):  # it has ended, and stays so
-        assert trained(tmp_path, patience=2, resume=resume).about["best"]["step"] == 2
+        assert trained(tmp_path, recipe={"patience": 2}, resume=resume).about["best"]["step"] == 2
         assert "ended: 2 validations" in capsys.readouterr().out
 
 
 def test_two_processes_end_together_and_only_the_first_writes(tmp_path):
-    files = ["--train", "train.de", "train.en", "--patience", "1", "--device", "cpu", "--quiet"]
+    files = ["--train", "more.de", "more.en", "--patience", "1", "--device", "cpu", "--quiet"]
     words, said = ["train", *files, "--out", str(tmp_path / "two"), *WORDS], tmp_path / "said"
     said.mkdir()
     together(2, command, words, said)
     printed = "".join(file.read_text() for file in said.iterdir())
     assert printed.count("2 processes on cpu") == printed.count("the model is in") == 1
-    trained(tmp_path / "one", valid=None, patience=1)
+    trained(tmp_path / "one", valid=None, recipe={"patience": 1})
     numbers = [
         [float(row["validation"]) for row in rows(tmp_path / name)] for name in ("one", "two")
     ]
     assert numbers[1] == pytest.approx(numbers[0], rel=0.1)  # each has its own dropout
 
 
-def test_from_nothing_to_a_translation_and_a_score_by_three_commands(tmp_path, monkeypatch, capsys):
+def test_from_nothing_to_a_translation_a_score_and_further_by_the_shell(
+    tmp_path, monkeypatch, capsys
+):
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["__main__.py", *map(str, words)])
         cli.main()
         return capsys.readouterr().out
 
     out, new = tmp_path / "mine", tmp_path / "new.en.gz"
-    call("train", "--train", "train.de", "train.en", "--out", out, "--quiet", *WORDS)
+    call("train", "--train", "more.de", "more.en", "--out", out, "--quiet", *WORDS)
     scores = call("evaluate", "--model", out, "--test", "test.de.gz", "test.en", "--beam", 2)
     assert scores.startswith("beam 2  BLEU ")
     assert scores.count("±") == 2
@@ -129,28 +167,80 @@ def test_from_nothing_to_a_translation_and_a_score_by_three_commands(tmp_path, m
     assert list(lines_of(new)) == load(out).translate(list(lines_of("test.de")))
     with pytest.raises(SystemExit, match=r"--test: expected two files, .*, got none; "):
         call("evaluate", "--model", out)
+    call("train", "--out", out, "--resume", "--steps", 10, "--quiet")
+    assert rows(out)[-1]["step"] == "10"
+    on = tmp_path / "on"
+    call("train", "--train", "more.de", "more.en", "--from", out, "--out", on, "--steps", 2)
+    assert call("train", "--out", on, "--resume", "--steps", 3).count("from its checkpoint") == 1
+    assert load(on).about["start"] == str(out)
 
 
-def test_what_was_held_out_is_the_last_hundredth():
-    data = load_data("files", train=["train.de", "train.en"], max_length=40, lowercase=True)
-    assert (data.training, data.validation) == (PAIRS[:39], PAIRS[39:40])
-    assert data.source.lowercase
-    assert "the last 1 of" in data.notes[1]
+# --- What is held out, and what is not in memory ----------------------------------------------
+
+
+def test_what_is_held_out_is_drawn_from_distinct_pairs_by_a_seed():
+    held = [of_files("more.de", "more.en", seed=seed, lowercase=True)() for seed in (0, 0, 1)]
+    for data in held:
+        assert len(data.validation) == 24
+        assert sorted({*data.training, *data.validation}) == sorted(set(PAIRS[60:]))
+        assert not {*data.training} & {*data.validation}
+        assert data.source.lowercase
+    assert held[0].validation == held[1].validation != held[2].validation
+    assert held[0].notes[1] == "validation: 24 of them, drawn by the seed 0"
     assert bleu(["A dog"], ["a dog"], lowercase=False).signature.count("case:mixed")
 
 
+@pytest.mark.parametrize(("pairs", "count"), [(2000, 200), (15_000, 200), (30_000, 300)])
+def test_a_tenth_or_two_hundred_or_a_hundredth(tmp_path, pairs, count):
+    for side in ("a", "b"):
+        (tmp_path / side).write_text("".join(f"{side} {n}\n" for n in range(pairs)))
+    texts = sources.Texts("train", [str(tmp_path / side) for side in ("a", "b")])
+    assert len(texts.hold_out(0)) == count
+    assert sum(1 for _ in texts) == pairs - count
+
+
+def test_files_that_memory_does_not_hold_are_read_as_the_training_goes(
+    tmp_path, monkeypatch, capsys
+):
+    """With room for all in one portion, the weights are the same."""
+    whole = trained(tmp_path / "whole", valid=None)
+    monkeypatch.setattr(sources, "IN_MEMORY", 100)
+    assert isinstance(of_files("more.de", "more.en")().corpus(), StreamedCorpus)
+    trained(tmp_path / "parts", valid=None)
+    assert "read as it goes, 100 pairs at a time" in capsys.readouterr().out
+    monkeypatch.setattr(StreamedCorpus, "__init__", wide(StreamedCorpus.__init__))
+    again = trained(tmp_path / "again", valid=None)
+    assert same_tensors(tensors_of(again.model), tensors_of(whole.model))
+
+
+def wide(make):
+    return lambda self, *words, **options: make(self, *words, **{**options, "buffer": 10_000})
+
+
 def of_files(*names, **options):
-    return lambda: load_data("files", train=list(names), **options)
+    seed = options.pop("seed", 0)
+    return lambda: load_data("files", {"train": list(names), **options}, seed=seed)
+
+
+def whole_recipe():
+    recipe = replace(Recipe(), steps=2, tokens=200, patience=1)
+    made = train_files("more.de", "more.en", out="whole", recipe=recipe, device="cpu")
+    assert made.about["recipe"]["training"]["beta2"] == 0.98
+    raise ValueError("it went through")
 
 
 test_what_cannot_be_read_is_refused = refusals(
     (of_files("latin.de", "train.en"), "latin.de, line 2: expected text in UTF-8, .* 0xf6 .* 4;"),
     (of_files("broken.gz", "train.en"), "broken.gz: expected a file that can be read"),
-    (of_files("train.de"), "data.train: expected two files of text, got train.de"),
-    (of_files("one", "one"), "data.train: expected at least two pairs of sentences, got 1"),
-    (of_files("long", "long", max_length=2), "training: expected a pair of at most 2 tokens"),
-    (lambda: sized(sized({"data": {}, "model": {}, "training": {}}), "tiny"), "--size: .* --train"),
+    (of_files("train.de"), "train: expected two files of text, got train.de"),
+    (of_files("one", "one"), "train: expected at least two pairs of sentences, got 1"),
+    (of_files("/dev/zero", "one"), "/dev/zero: expected a file, as it is read several times"),
+    (of_files("train.de", "train.en"), "train.de and train.en: expected 200 distinct .*, got 41"),
+    (of_files("long", "long", max_length=2, valid=["long", "long"]), "validation: expected a pair"),
+    (whole_recipe, "it went through"),
+    (lambda: sized(sized({"data": {}, "model": {}, "training": {}}), "tiny"), "size: expected fil"),
     (lambda: trained("x", size="huge"), "size: expected 'tiny' or 'small' or 'base'"),
+    (lambda: trained("x", recipe={"lr": 0.1}), "training: expected keys of Recipe, got lr; there"),
     (lambda: cli.COMMANDS["translate"].check_options(
         SimpleNamespace(beam=1, input="a", sentences=["b"])), "--input: expected no sentences"),
 )  # fmt: skip

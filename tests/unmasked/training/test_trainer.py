@@ -13,13 +13,12 @@ from helpers import difference, same_tensors
 from helpers.refusals import refusals
 from helpers.small_training import RECIPE, quiet, small, small_corpus
 from unmasked.loss import translation_loss
-from unmasked.storage import checkpoint
-from unmasked.storage.files import tensors_of
+from unmasked.storage.weights import tensors_of
 from unmasked.text.corpus import Corpus, StreamedCorpus
 from unmasked.tokens import BOS, EOS, Words
 from unmasked.training.processes import Processes
 from unmasked.training.recipe import Recipe, rate_at
-from unmasked.training.trainer import Trainer
+from unmasked.training.trainer import CHECKPOINT, Trainer, read_checkpoint
 
 ALONE = Processes(0, 1, torch.device("cpu"))
 NO_AVERAGE = replace(RECIPE, average=None)
@@ -51,13 +50,19 @@ test_a_recipe_that_cannot_work_is_refused = refusals(
     (lambda: Recipe(accumulate=10**5 + 1), "accumulate: expected at most 100,000, got 100001"),
     (lambda: Recipe(warmup=0), "warmup: expected a whole number of at least 1, got 0"),
     (lambda: Recipe(schedule="cosine"), "schedule: expected 'trapezoid' or 'paper', got"),
-    (lambda: Recipe(beta2=1.0), "beta2: expected a probability"),
+    (lambda: Recipe(beta2=1.0), "beta2: expected a number"),
+    (lambda: Recipe(beta2=0.0), "beta2: expected a number"),
+    (lambda: rate_at(0, Recipe(), 8), "step: expected a whole number of at least 1, got 0"),
     (lambda: Recipe(rate=None), "rate: expected a number for the trapezoid, got None"),
     (lambda: Recipe(clip=0.0), "clip: expected a number from 1e-09 to 1e.09, got 0.0"),
 )
 test_what_cannot_be_trained_is_refused = refusals(
     (lambda: quiet(None), "model: expected a Transformer, got NoneType"),
-    (lambda: quiet(small(), checkpoint_every=0), "checkpoint_every: expected a whole number"),
+    (lambda: quiet(small(), folder="x", checkpoint_every=0), "checkpoint_every: expected a whole"),
+    (
+        lambda: quiet(small(), replace(RECIPE, patience=1), watch=lambda *_: {"other": 1.0}),
+        "patience: expected a validation loss, got none",
+    ),
     (lambda: quiet(small(), watch=lambda *_: {"loss": 7.0}), "watch: expected .*, got loss"),
 )
 
@@ -266,7 +271,7 @@ def test_the_caller_gets_a_model_to_use_and_its_own_random_numbers_also_when_int
     model, state = small().train(), torch.random.get_rng_state()
     with nullcontext() if stop is None else pytest.raises(KeyboardInterrupt):
         quiet(model, NO_AVERAGE, watch=watch, folder=tmp_path, checkpoint_every=2)
-    assert (stop is None) == bool(checkpoint.checkpoints(tmp_path))
+    assert (stop is None) == (tmp_path / CHECKPOINT).exists()
     assert torch.equal(torch.random.get_rng_state(), state)
     assert not any(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -296,17 +301,18 @@ def test_a_loss_or_gradient_that_is_no_number_stops_it_before_it_is_kept(
     corpus.batch = poisoned
     with pytest.raises(FloatingPointError, match=rf"^the {said}.* at step 6: "):
         quiet(model, RECIPE, corpus, folder=tmp_path, every=every, checkpoint_every=2)
-    assert checkpoint.newest(tmp_path).state["step"] == 4
+    assert read_checkpoint(tmp_path / CHECKPOINT)[1]["step"] == 4
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_sentence_beyond_learned_positions_is_named_before_the_first_step(side, tmp_path):
+def test_a_sentence_for_which_there_is_no_room_is_named_before_the_first_step(side, tmp_path):
     rows = {"source": [[5, EOS]] * 4, "target": [[BOS, 5, EOS]] * 4}
     rows[side][2] = [BOS] * (side == "target") + [3] * 12 + [EOS]
-    corpus = Corpus(**rows)
-    message = "max_len: expected at least the 13 tokens of sentence pair 3, got 12"
-    with pytest.raises(ValueError, match=message):
-        quiet(small(positions="learned", max_len=12), corpus=corpus, folder=tmp_path)
-    assert checkpoint.checkpoints(tmp_path) == []
-    longer = small(positions="learned", max_len=13)
-    assert quiet(longer, replace(RECIPE, steps=2), corpus)["loss"]
+    corpus, room = Corpus(**rows), 13 + (side == "target")
+    for name, model, tokens in (("max_len", small(max_len=12), 60), ("tokens", small(), room - 1)):
+        message = f"^{name}: expected room for the {13 if tokens == 60 else room} tokens of .* 3,"
+        with pytest.raises(ValueError, match=message):
+            quiet(model, replace(RECIPE, tokens=tokens), corpus, folder=tmp_path)
+    assert not (tmp_path / CHECKPOINT).exists()
+    recipe = replace(RECIPE, steps=2, tokens=room)
+    assert quiet(small(positions="learned", max_len=13), recipe, corpus)["loss"]

@@ -3,13 +3,12 @@
 import { Subwords, Words } from "./tokenizer.js";
 import { Transformer } from "./model.js";
 
-const FORMAT = "unmasked model 3";
+const FORMAT = "unmasked model 4";
 
 // { model, source, target, about } from a safetensors file: everything else is in its header.
 export function openPacked(buffer) {
   const { tensors, metadata } = readSafetensors(buffer);
-  const { config, letters, cased } = JSON.parse(metadata.unmasked);
-  const { format, model, source, target, about } = config;
+  const { format, model, source, target, about, letters, cased } = JSON.parse(metadata.unmasked);
   if (format !== FORMAT) throw new Error(`The engine reads the format “${FORMAT}”, and this is “${format}”.`);
   const words = letters && new Subwords(letters, tensors.merges.data, cased);
   return {

@@ -1,0 +1,57 @@
+"""The numbers of a module: taken out, compared with those of a file, and put in."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import invalid
+
+
+def tensors_of(module: nn.Module) -> dict[str, Tensor]:
+    """Takes all that must be kept: what is tied once, and no table that can be computed again."""
+    kept = set(module.state_dict(keep_vars=True))
+    named = [*module.named_parameters(), *module.named_buffers()]
+    return {name: tensor.detach() for name, tensor in named if name in kept}
+
+
+def shapes_in(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
+    return {name: list(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
+    """Refuses others that are not the tensors of this very model."""
+    if missing := own.keys() - others.keys():
+        raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
+    if unknown := others.keys() - own.keys():
+        fix = "take this model's own file, and the configuration that is kept with it"
+        raise invalid("weights", "nothing that the model does not have", repr(min(unknown)), fix)
+    for name, shape in others.items():
+        if shape != own[name]:
+            fix = "make the model with the configuration that is kept with its weights"
+            raise invalid(name, f"shape {own[name]}", shape, fix)
+
+
+def check_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
+    for name, tensor in tensors.items():
+        if not tensor.sum().isfinite() and not tensor.isfinite().all():  # the sum needs no memory
+            what = "NaN" if tensor.isnan().any() else "an infinite one"
+            raise invalid("weights", "finite numbers", f"{what} in {name}", fix)
+
+
+def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Does as `set_tensors` for a module on the meta device: these become its own, uncopied."""
+    check_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
+    # Memory that is never touched. `to_empty` does the same, and takes a second to load SymPy.
+    module._apply(lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in tensors.items():
+        own[name].data = tensor.to(own[name].dtype)
+
+
+def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Puts the numbers where `tensors_of` found them; refuses those of another model."""
+    own = tensors_of(module)
+    check_shapes(shapes_in(own), shapes_in(tensors))
+    for name, tensor in tensors.items():
+        own[name].copy_(tensor)

@@ -1,0 +1,256 @@
+"""A translator as one file: what comes back, what is not saved, and what is read with distrust."""
+
+import copy
+import json
+import pickle
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from helpers import put, same_tensors, small_config
+from helpers.crashes import held, listed, made
+from unmasked import Transformer, load
+from unmasked.config import POSITIONS
+from unmasked.layers import Linear
+from unmasked.storage import files
+from unmasked.storage.model import CONFIG, FOLDER, MODEL
+from unmasked.storage.weights import tensors_of
+from unmasked.tokens import Words
+from unmasked.translator import Translator
+
+SMALL, LARGE = Words.of(["a b c d e größer"]), Words.of(["A B C D E F"])
+SIZES = {"source_vocab": np.int64(len(SMALL)), "target_vocab": len(LARGE)}
+
+
+def untrained(**changes):
+    return Translator(Transformer(small_config(**SIZES, **changes)).eval(), SMALL, LARGE)
+
+
+def batch(translator):
+    return translator.corpus([("a b c", "A B"), ("d", "D E F"), ("e", "F")]).batch()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"positions": kind, "max_len": 60} for kind in POSITIONS),
+        {"norm": "pre", "tie_embeddings": "output"},
+        {"tie_embeddings": True, "n_decoder_layers": 1, "output_bias": True},
+    ],
+)
+def test_what_is_saved_is_loaded_to_the_last_bit(tmp_path, changes):
+    translator, path = untrained(**changes), tmp_path / "new" / MODEL
+    translator.about["recipe"] = {"loss": np.float32(0.5), "name": "Zoë", "where": Path("x")}
+    translator.save(path)
+    for again in (load(str(path)), load(path.parent)):
+        assert torch.equal(translator.model(*batch(translator)), again.model(*batch(again)))
+        assert same_tensors(tensors_of(translator.model), tensors_of(again.model))
+        assert again.model.config == translator.model.config
+        assert (again.source.words, again.target.words) == (SMALL.words, LARGE.words)
+        assert again.about["recipe"] == {"loss": 0.5, "name": "Zoë", "where": "x"}
+        assert not again.model.training
+        assert all(parameter.requires_grad for parameter in again.model.parameters())
+    kept, _ = files.read(path)
+    assert sum(x.numel() for x in kept.values()) == translator.model.count_parameters()  # once
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode  # whoever may read that
+
+
+def test_double_precision_comes_back_as_it_was(tmp_path):
+    translator = untrained()
+    translator.model.double()
+    translator.save(tmp_path / MODEL)
+    assert torch.equal(
+        translator.model(*batch(translator)), load(tmp_path).model(*batch(translator))
+    )
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_is_saved_as_what_it_is_a_copy_of(again, tmp_path):
+    texts = ["der <eos> hund", "<pad> the <bos> dog"]
+    again(made("old")).save(tmp_path / MODEL)
+    assert load(tmp_path).tokens(texts).tolist() == made("old").tokens(texts).tolist()
+    assert held(tmp_path) == "old"
+
+
+def share(model):
+    model.decoder.layers[1].cross_attention = model.decoder.layers[0].cross_attention
+    model.encoder.layers[0].self_attention.key = model.encoder.layers[0].self_attention.query
+
+
+CHANGED = {
+    "a note": put("", note="x"),
+    "a hook": lambda model: model.encoder.layers[1].register_forward_hook(lambda *_: None),
+    "frozen": lambda model: model.encoder.requires_grad_(False),
+    "shared parts": share,
+    "a forward of its own": lambda model: put("generator", forward=model.generator.forward)(model),
+}
+
+
+@pytest.mark.parametrize("change", CHANGED)
+def test_what_changes_no_number_that_is_kept_is_saved_too_and_hooks_are_named(tmp_path, change):
+    translator = untrained()
+    CHANGED[change](translator.model)
+    where = {"a hook": "encoder.layers.1$", "a forward of its own": "generator$"}.get(change)
+    with pytest.warns(UserWarning, match=f"hooks .* in {where}") if where else nullcontext():
+        translator.save(tmp_path / MODEL)
+    again = load(tmp_path)
+    assert torch.equal(translator.model(*batch(again)), again.model(*batch(again)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("decoder.layers.1", feed_forward=nn.Identity()), r"1.feed_forward \(Identity\)"),
+        (put("generator", __class__=type("Own", (Linear,), {})), "another generator \\(Own\\)"),
+        (put("decoder.layers.0.self_attention", n_heads=1), "another decoder.layers.0.self_att"),
+        (put("encoder.layers.0.feed_forward_residual", pre=False), "another encoder.layers.0.feed"),
+        (lambda m: m.decoder.layers.pop(-1), "what its configuration makes"),
+        (put("", config=small_config(**SIZES, n_layers=3)), "what its configuration makes"),
+        (lambda m: m.to("meta"), "parameters that have numbers, got"),
+        (lambda m: m.encoder.norm.weight.data.fill_(1e30), "an infinite one in enc.* bfloat16"),
+        (put("generator", weight=nn.Parameter(torch.ones(9, 16))), "is tied as configured"),
+    ],
+)
+def test_what_load_could_not_restore_is_not_saved_over_what_is_there(tmp_path, change, message):
+    made("old").save(tmp_path / MODEL)
+    changed = untrained(tie_embeddings="output", norm="pre")
+    change(changed.model)
+    with pytest.raises(ValueError, match=message):
+        changed.save(tmp_path / MODEL, dtype=torch.float16)
+    assert listed(tmp_path) == [MODEL]
+    assert held(tmp_path) == "old"
+
+
+@pytest.mark.parametrize("name", ["mine", "runs", "mine.pt"])
+def test_a_file_has_a_name_that_says_what_it_is(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    call = {"runs": "runs/model.safetensors"}.get(name, f"{name}.safetensors")
+    with pytest.raises(ValueError, match=rf"^path: expected .*, got '{name}'; call it {call}$"):
+        made("old").save(name)
+
+
+def test_what_is_here_goes_before_what_is_shipped_and_is_missing_before_any_network(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_: pytest.fail("asked"))
+    assert load("de-en").model.count_parameters() > 1e6
+    made("old").save("de-en/model.safetensors")
+    assert load("de-en").about == {"name": "old"}
+    assert "de-en: the one in" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"got 'de-en/other'; check the path$"):
+        load("de-en/other")
+
+
+# --- Folders of version 0.3 -------------------------------------------------------------------
+
+
+def folder_of(translator, path):
+    """As version 0.3 kept it."""
+    translator.save(path / "whole.safetensors")
+    said = files.read(path / "whole.safetensors")[1]
+    (path / "whole.safetensors").rename(path / f"model-{'0' * 32}.safetensors")
+    names = {f"model-{'0' * 32}.safetensors": ""}
+    if "subwords" in said:
+        names["tokenizer.json"] = ""
+        (path / "tokenizer.json").write_text(said.pop("subwords"))
+    (path / CONFIG).write_text(json.dumps({**said, "format": FOLDER, "sums": names}))
+
+
+def test_a_folder_of_before_is_read_and_a_training_does_not_write_into_it(tmp_path):
+    folder_of(made("old"), tmp_path)
+    assert held(tmp_path) == "old"
+    (tmp_path / "words").mkdir()
+    translator = untrained()
+    folder_of(translator, tmp_path / "words")
+    again = load(tmp_path / "words")
+    assert torch.equal(translator.model(*batch(again)), again.model(*batch(again)))
+
+
+# --- Read with distrust -----------------------------------------------------------------------
+
+
+def saying(folder=False, **values):
+    """What stands in the head of a file, or in a folder's configuration, is otherwise."""
+
+    def damage(path):
+        tensors, said = files.read(path / MODEL)
+        said |= {**values, "model": said["model"] | values.get("model", {})}
+        if folder:
+            (path / CONFIG).write_text(json.dumps({**said, "format": FOLDER, **values}))
+        else:
+            files.write(path / MODEL, tensors, said)
+
+    return damage
+
+
+def holding(change):
+    """The weights are others."""
+
+    def damage(path):
+        tensors, said = files.read(path / MODEL)
+        files.write(path / MODEL, {name: change(x) for name, x in tensors.items()}, said)
+
+    return damage
+
+
+def instead(put, name=MODEL):
+    def damage(path):
+        (path / MODEL).unlink()
+        put(path / name)
+
+    return damage
+
+
+def text(content):
+    return instead(lambda path: path.write_bytes(content), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (instead(lambda path: None), "folder that `unmasked train` wrote, got No such file"),
+        (instead(lambda path: path.mkdir()), "a model.safetensors that is no fi"),
+        (instead(lambda path: path.symlink_to("/dev/zero")), "a model.safetensors that is no fi"),
+        (instead(lambda path: path.symlink_to("/proc/self/pagemap")), "got No such device"),
+        (
+            instead(lambda path: path.write_bytes(b"PK\x03\x04 a pickle")),
+            "a model.safetensors that is no sa",
+        ),
+        (
+            lambda path: path.joinpath(MODEL).write_bytes(b"\xff" * 99),
+            "a model.safetensors that is no sa",
+        ),
+        (instead(lambda path: files.write(path, {"a": torch.ones(1)}, {})), "got the format None"),
+        (saying(format="x 2"), "got the format 'x 2' instead of "),
+        (saying(about=[]), "about: expected a dict, got list"),
+        (saying(subwords="{}"), "tokenizer: expected"),
+        (saying(model={"size": 3}), "unexpected keyword argument 'size'"),
+        (saying(model={"n_layers": 10**4}), "got 20,000 layers and weights of "),
+        (saying(model={"d_ff": 10**30}), "got sizes that no memory has room for"),
+        (holding(lambda x: x * torch.nan), "got weights: expected finite numbers, got NaN in"),
+        (holding(lambda x: x.to(torch.int64)), "got weights of the type torch.int64"),
+        (text(b"[" * 100_000), "got maximum recursion"),
+        (text(b'"\x1b[2J' + b"a" * 9999), "Invalid control"),
+        (text(b"{" + b" " * 10**8), "a config.json of 100,000,001"),
+        (saying(folder=True, sums={"../out.safetensors": ""}), "which is none of a model's"),
+        (saying(folder=True, sums={"/dev/zero": "0"}), "got a file '/dev/zero', which"),
+        (saying(folder=True, sums={MODEL: "", "tokenizer.json": ""}), "expected a model's file"),
+    ],
+)
+def test_damage_is_named_with_its_place_in_one_sentence(tmp_path, damage, message):
+    made("old").save(tmp_path / "model" / MODEL)
+    damage(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"; \w") as error:
+        load(tmp_path / "model")
+    said = str(error.value)
+    assert said.startswith(f"{tmp_path}/model: expected a")
+    assert message in said
+    assert said.isprintable()
+    assert len(said) < 900

@@ -1,0 +1,177 @@
+"""A training that is killed, damaged, ended, alone or not: how it goes on."""
+
+import copy
+import errno
+from contextlib import suppress
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import same_tensors
+from helpers.crashes import killed, listed
+from helpers.refusals import refusals
+from helpers.small_training import RECIPE, quiet, small, small_corpus, stopping_at
+from unmasked.storage import lock
+from unmasked.storage.lock import LOCK, held
+from unmasked.storage.weights import tensors_of
+from unmasked.training.trainer import CHECKPOINT, Trainer, read_checkpoint
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Of a training to step 12 that was stopped after 9, with a checkpoint of step 8."""
+    recipe = replace(RECIPE, steps=np.int64(12))  # JSON has no such number
+    with stopping_at(9), pytest.raises(KeyboardInterrupt):
+        quiet(small(), recipe, folder=tmp_path / "run", checkpoint_every=4)
+    return tmp_path / "run"
+
+
+def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(tmp_path):
+    """In its second checkpoint."""
+    recipe, folder, whole = replace(RECIPE, steps=6), tmp_path / "folder", small()
+    options = {"recipe": recipe, "checkpoint_every": 2, "every": 5}
+    quiet(whole, recipe, every=5)
+    with stopping_at(3), pytest.raises(KeyboardInterrupt):
+        quiet(small(), **options, folder=folder)
+    save, deaths = Trainer.save, []
+
+    def dying(*arguments):
+        deaths.extend(killed(folder, lambda: save(*arguments), tmp_path))
+        raise KeyboardInterrupt
+
+    with patch.object(Trainer, "save", dying), pytest.raises(KeyboardInterrupt):
+        quiet(small(), **options, folder=folder, resume=True)
+    assert len(deaths) > 3
+    for _, left in deaths:
+        model = small()
+        quiet(model, **options, folder=left, resume=True)
+        assert same_tensors(tensors_of(model), tensors_of(whole))
+        assert listed(left) == [CHECKPOINT]
+
+
+@pytest.mark.parametrize(
+    ("step", "average"), [(0, 0.9), (1, None), (5, 0.9), (8, None), (8, 0.9), (11, None), (12, 0.9)]
+)
+def test_stopped_between_any_two_steps_it_goes_on_in_the_same_way(tmp_path, step, average):
+    """Weights, losses, norms and rates; also of windows that a checkpoint cuts in two; or done."""
+    recipe = replace(RECIPE, average=average)
+    options = {"every": 5, "checkpoint_every": 3, "folder": tmp_path}
+    model, other = small(), small()
+    expected = quiet(model, recipe, every=5)
+    with stopping_at(step), suppress(KeyboardInterrupt):
+        quiet(small(), recipe, **options)
+    torch.manual_seed(99)  # what the next process draws elsewhere does not matter
+    history = quiet(other, recipe, **options, resume=True)
+    assert same_tensors(tensors_of(model), tensors_of(other))
+    for name in ("step", "loss", "norm", "rate"):
+        assert history[name] == expected[name]
+    assert history["seconds"] == sorted(history["seconds"])
+
+
+def test_a_training_that_has_ended_goes_on_with_more_steps_at_the_rates_of_those(tmp_path):
+    longer, model = replace(RECIPE, steps=20), small()
+    short = quiet(small(), folder=tmp_path)
+    quiet(small(), folder=tmp_path, resume=True)
+    history = quiet(model, longer, folder=tmp_path, resume=True)
+    assert history["step"] == [*range(1, 21)]
+    assert history["loss"][:12] == short["loss"]
+    assert history["rate"][12:] == quiet(small(), longer)["rate"][12:]
+    with pytest.raises(ValueError, match=r"^steps: expected at least the 20 of .*, got 12; "):
+        quiet(small(), folder=tmp_path, resume=True)
+
+
+def refused(folder, message, model=None, **changes):
+    model = model or small()
+    before = copy.deepcopy(tensors_of(model))
+    with pytest.raises(ValueError, match=message):
+        quiet(model, folder=folder, resume=True, **changes)
+    assert same_tensors(tensors_of(model), before)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "a checkpoint, got a checkpoint.safetensors that is no safetensors file"),
+        (b'5\0\0\0\0\0\0\0{"__metadata__":{"unmasked":"[1]"},"a":{}}', "a checkpoint, got "),
+        (None, "'unmasked checkpoint 3', got 'unmasked model 4'"),
+    ],
+)
+def test_what_is_damaged_or_not_ours_is_refused(folder, content, message):
+    data = (folder / CHECKPOINT).read_bytes()
+    other = data.replace(b"unmasked checkpoint 3", b"unmasked model 4     ")
+    changed = other.replace(b'4     \\"', b'4\\"     ') if content is None else content
+    (folder / CHECKPOINT).write_bytes(changed)
+    refused(folder, f"run/checkpoint.safetensors: expected {message}")
+
+
+@pytest.mark.parametrize(
+    ("found", "got", "changes"),
+    [
+        ("average=0.9", "None", {"recipe": replace(RECIPE, average=None)}),
+        ("dropout=0.1", "0.2", {"model": small(dropout=0.2)}),
+        ("dtype='torch.float32'", "'torch.float64'", {"model": small().double()}),
+        ("data='[0-9a-f]{16}'", "'[0-9a-f]{16}'", {"corpus": small_corpus(30)}),
+        ("validation=None", "'1'", {"same": {"validation": "1"}}),
+    ],
+)
+def test_another_training_is_not_resumed(folder, found, got, changes):
+    refused(folder, f"resume: expected {found}, as in .*{CHECKPOINT}, got {got};", **changes)
+    with pytest.raises(ValueError, match="folder: expected one without a training in it, got "):
+        quiet(small(), folder=folder)
+    assert read_checkpoint(folder / CHECKPOINT)[1]["step"] == 8
+
+
+test_what_needs_a_folder_is_refused_without_one = refusals(
+    (lambda: quiet(small(), resume=True), "resume: expected a folder for it, got none"),
+    (lambda: quiet(small(), checkpoint_every=3), "checkpoint_every: expected a folder for it"),
+)
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(folder):
+    whole, model = small(), small()
+    said = r"checkpoint.safetensors: could not be written \(full\); what was there is whole; "
+    with (
+        patch("unmasked.storage.files.save_file", side_effect=OSError("full")),
+        pytest.raises(OSError, match=said),
+    ):
+        quiet(small(), folder=folder, resume=True)
+    assert listed(folder) == [CHECKPOINT]
+    quiet(model, folder=folder, resume=True)
+    quiet(whole)
+    assert same_tensors(tensors_of(model), tensors_of(whole))
+
+
+# --- One training at a time -------------------------------------------------------------------
+
+
+def test_a_second_training_is_refused_while_the_first_goes_on_and_what_was_killed_holds_nothing(
+    tmp_path,
+):
+    (tmp_path / LOCK).write_text("by one that was killed")
+
+    def watch(*_):
+        for resume in (False, True):
+            with pytest.raises(ValueError, match="got one that writes there now; "):
+                quiet(small(), folder=tmp_path, resume=resume)
+
+    quiet(small(), folder=tmp_path, checkpoint_every=2, every=4, watch=watch)
+    quiet(small(), folder=tmp_path, resume=True)  # it is free again
+
+
+def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
+    class Never(lock.FileLock):
+        def _acquire(self):
+            raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock, "FileLock", Never)
+    with held(tmp_path):
+        pass
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_first_step(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"file: no training can be kept here \("):
+        quiet(small(), folder=tmp_path / "file", watch=lambda *_: pytest.fail("began"))
