@@ -70,11 +70,8 @@ class Torch(nn.Module):
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         inputs, labels = target[:, :-1], target[:, 1:]
-        x = self.model(
-            self.embed(self.source, source),
-            self.embed(self.target, inputs),
-            **torch_masks(source, inputs),
-        )
+        masks = torch_masks(source, inputs)
+        x = self.model(self.embed(self.source, source), self.embed(self.target, inputs), **masks)
         return cross_entropy(self.generator(x), labels)
 
     @torch.inference_mode()
@@ -84,12 +81,9 @@ class Torch(nn.Module):
         memory = self.model.encoder(self.embed(self.source, source), src_key_padding_mask=hidden)
         tokens = source.new_full((len(source), 1), BOS)
         for _ in range(n):
-            x = self.model.decoder(
-                self.embed(self.target, tokens),
-                memory,
-                tgt_mask=torch_masks(tokens, tokens)["tgt_mask"],
-                memory_key_padding_mask=hidden,
-            )
+            masks: Any = {"tgt_mask": torch_masks(tokens, tokens)["tgt_mask"]}
+            x = self.embed(self.target, tokens)
+            x = self.model.decoder(x, memory, memory_key_padding_mask=hidden, **masks)
             best = self.generator(x[:, -1]).argmax(-1, keepdim=True)
             tokens = torch.cat([tokens, best], dim=1)
         return tokens[:, 1:]
@@ -106,33 +100,20 @@ class Marian(nn.Module):
             sides[f"{side}_attention_heads"] = config.n_heads
             sides[f"{side}_ffn_dim"] = config.d_ff
         theirs = MarianConfig(
-            vocab_size=config.source_vocab,
-            decoder_vocab_size=config.target_vocab,
-            d_model=config.d_model,
-            dropout=config.dropout,
-            attention_dropout=config.dropout,
-            activation_dropout=config.dropout,
-            activation_function=config.activation,
-            scale_embedding=True,
-            share_encoder_decoder_embeddings=False,
-            tie_word_embeddings=False,
-            forced_eos_token_id=None,
-            **sides,
-            **MARKS,
-        )
+            vocab_size=config.source_vocab, decoder_vocab_size=config.target_vocab,
+            d_model=config.d_model, activation_function=config.activation, dropout=config.dropout,
+            attention_dropout=config.dropout, activation_dropout=config.dropout,
+            scale_embedding=True, share_encoder_decoder_embeddings=False,
+            tie_word_embeddings=False, forced_eos_token_id=None, **sides, **MARKS,
+        )  # fmt: skip
         self.model = MarianMTModel(theirs)
         silence(self.model.lm_head.weight)
 
     def loss(self, source: Tensor, target: Tensor) -> Tensor:
         inputs, labels = target[:, :-1], target[:, 1:]
-        logits = self.model(
-            input_ids=source,
-            attention_mask=(source != PADDING).long(),
-            decoder_input_ids=inputs,
-            decoder_attention_mask=(inputs != PADDING).long(),
-            use_cache=False,
-        ).logits
-        return cross_entropy(logits, labels)
+        real, so_far = ((tokens != PADDING).long() for tokens in (source, inputs))
+        found = self.model(source, real, inputs, so_far, use_cache=False)
+        return cross_entropy(found.logits, labels)
 
     @torch.inference_mode()
     def search(self, source: Tensor, width: int, n: int) -> Tensor:

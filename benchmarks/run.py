@@ -58,12 +58,10 @@ def searching(
     config: TransformerConfig, rows: int, width: int, others: Collection[str]
 ) -> dict[str, Run]:
     source, ours = ragged(rows, 24), Ours(config).eval()
-    models: dict[str, Any] = {"unmasked": ours}
+    contestants: dict[str, Run] = {"unmasked": partial(ours.search, source, width, NEW_TOKENS)}
     for name in others:
         same = name == "CTranslate2"
-        models[name] = CTranslate2(ours.model) if same else SEARCHED[name](config).eval()
-    contestants: dict[str, Run] = {}
-    for name, model in models.items():
+        model = CTranslate2(ours.model) if same else SEARCHED[name](config).eval()
         contestants[name] = partial(model.search, source, width, NEW_TOKENS)
     if "CTranslate2" in others:
         agree(contestants["unmasked"](), contestants["CTranslate2"]())

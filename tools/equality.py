@@ -25,12 +25,9 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = launch(playwright)
         found = list(tqdm(rows(browser.new_page()), unit="row"))
-        where = {**machine("cpu"), "browser": f"Chromium {browser.version.split('.')[0]}"}
-    result = {
-        "machine": {**where, "threads": 1, "command": "python tools/equality.py"},
-        "rows": found,
-    }
-    path = record("live-equality", result)
+        about = {**machine("cpu"), "browser": f"Chromium {browser.version.split('.')[0]}"}
+    about |= {"threads": 1, "command": "python tools/equality.py"}
+    path = record("live-equality", {"machine": about, "rows": found})
     wrong = [row for row in found if row.get("differ", row.get("largest")) > row["limit"]]
     print(f"{len(found)} comparisons are in {path}; {len(wrong)} failed")
     sys.exit(bool(wrong))

@@ -65,35 +65,31 @@ class Part(NamedTuple):
 
 
 def printed(browser: Browser, names: Iterable[str]) -> list[Part]:
-    parts: list[Part] = []
+    parts, start = list[Part](), 0
     for name in names:
-        parts.append(printed_one(browser, name, sum(len(each.pdf.pages) for each in parts)))
+        page = browser.new_page(color_scheme="light")
+        page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
+        page.evaluate("Promise.all([...document.images].map(i => { i.loading = 'eager'; "
+                      "return i.decode().catch(() => 0) }))")  # fmt: skip
+        page.add_style_tag(content=PRINT + f"html {{ counter-reset: page {start} }}")
+        if name == INDEX:
+            page.add_style_tag(content="h1 { display: block !important }")
+        pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
+        found = page.locator("section > :is(h1, h2, h3, h4)").evaluate_all(
+            "all => all.map(each => [each.parentElement.id, each.textContent, each.tagName[1] - 1])"
+        )
+        page.close()
+        places = {
+            anchor.removeprefix("/"): start + (pdf.get_destination_page_number(place) or 0)
+            for anchor, place in pdf.named_destinations.items()
+        }
+        headings = [
+            Heading(anchor, " ".join(text.rstrip("#").split()), places[anchor], deep)
+            for anchor, text, deep in found
+        ]
+        parts.append(Part(name, pdf, headings or [Heading("", "Index", start, 0)], places))
+        start += len(pdf.pages)
     return parts
-
-
-def printed_one(browser: Browser, name: str, start: int) -> Part:
-    """So many pages come before it."""
-    page = browser.new_page(color_scheme="light")
-    page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
-    page.evaluate("Promise.all([...document.images].map(i => { i.loading = 'eager'; "
-                  "return i.decode().catch(() => 0) }))")  # fmt: skip
-    page.add_style_tag(content=PRINT + f"html {{ counter-reset: page {start} }}")
-    if name == INDEX:
-        page.add_style_tag(content="h1 { display: block !important }")
-    pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
-    found = page.locator("section > :is(h1, h2, h3, h4)").evaluate_all(
-        "all => all.map(each => [each.parentElement.id, each.textContent, each.tagName[1] - 1])"
-    )
-    page.close()
-    places = {
-        anchor.removeprefix("/"): start + (pdf.get_destination_page_number(place) or 0)
-        for anchor, place in pdf.named_destinations.items()
-    }
-    headings = [
-        Heading(anchor, " ".join(text.rstrip("#").split()), places[anchor], deep)
-        for anchor, text, deep in found
-    ]
-    return Part(name, pdf, headings or [Heading("", "Index", start, 0)], places)
 
 
 def from_html(browser: Browser, body: str) -> PdfReader:
@@ -108,9 +104,7 @@ def contents(parts: list[Part]) -> str:
     """Each chapter and section, with its page."""
     lines = ["<h2>Contents</h2>"]
     for part in parts:
-        for each in part.headings:
-            if each.deep > 1:
-                continue
+        for each in (heading for heading in part.headings if heading.deep < 2):
             kind = "section" if each.deep else "chapter"
             lines.append(f'<a class="{kind}" href="file:///{part.name}.html#{each.anchor}">'
                          f"{html.escape(each.title)}<i></i><b>{each.page + 1}</b></a>")  # fmt: skip
@@ -144,9 +138,7 @@ def bookmarks(book: PdfWriter, parts: list[Part], shift: int) -> None:
         above: dict[int, Any] = {}
         for each in part.headings:
             above[each.deep] = book.add_outline_item(
-                title=each.title,
-                page_number=shift + each.page,
-                parent=above.get(each.deep - 1),
+                title=each.title, page_number=shift + each.page, parent=above.get(each.deep - 1)
             )
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from repository import ROOT, notebooks, text_files
 from unmasked_book.tables import Table
 
-CODE = (".py", ".js", ".css", ".html")
-TEXT = (".md", ".toml", ".yml", ".ipynb", ".txt", ".cff", ".in", ".sh")
+CODE = ("py", "js", "css", "html")
+TEXT = ("md", "toml", "yml", "ipynb", "txt", "cff", "in", "sh")
 PARTS = ("src/unmasked", "src/unmasked_book", "tests", "benchmarks", "tools", "book/_ext")
 FOLDED = {"hide-input", "hide-cell"}
 
@@ -29,18 +29,16 @@ def lines() -> Table:
     counts: dict[str, Counter[str]] = {part: Counter() for part in (*PARTS, "elsewhere")}
     for line in text_files("--count"):
         name, _, number = line.rpartition(":")
-        suffix = Path(name).suffix
-        kind = suffix[1:] if suffix in CODE else "text" if suffix in TEXT else None
+        kind = Path(name).suffix[1:]
         part = next((part for part in PARTS if name.startswith(f"{part}/")), "elsewhere")
-        if kind:
-            counts[part][kind] += int(number)
-    kinds = [suffix[1:] for suffix in CODE]
+        if kind in (*CODE, *TEXT):
+            counts[part][kind if kind in CODE else "text"] += int(number)
     counts["together"] = sum(counts.values(), Counter())
     rows = {}
     for part, found in counts.items():
-        numbers = *(found[kind] for kind in kinds), found.total() - found["text"], found["text"]
+        numbers = *(found[kind] for kind in CODE), found.total() - found["text"], found["text"]
         rows[part] = [f"{number:,}" for number in numbers]
-    return Table("lines", [*kinds, "code", "text beside"], rows)
+    return Table("lines", [*CODE, "code", "text beside"], rows)
 
 
 def pages() -> Table:

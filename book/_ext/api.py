@@ -44,12 +44,8 @@ def links(app: Sphinx, _: str, name: str, *rest: Any) -> None:
     chapter = EXPLAINED.get(module) or EXPLAINED[module.partition(".")[0]]
     source = address_of(app.config, path, line)
     test = address_of(app.config, tests.relative_to(root).as_posix(), 1)
-    lines += [
-        "",
-        f"`Source <{source}>`__ · `tests <{test}>`__ · "
-        f":doc:`chapter {int(chapter[:2])} <{chapter}>`",
-        "",
-    ]
+    about = f":doc:`chapter {int(chapter[:2])} <{chapter}>`"
+    lines += ["", f"`Source <{source}>`__ · `tests <{test}>`__ · {about}", ""]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -26,13 +26,10 @@ FOLDER = "_static/live"
 
 def fill_places(_: Sphinx, page: str, __: str, context: dict[str, Any], ___: object) -> None:
     """The box instead of the place that a page has for it."""
-    up = "../" * page.count("/")
-
-    def filled(place: re.Match[str]) -> str:
-        return box(place[1], f"{up}{FOLDER}/", drawn=bool(place[2]))
-
-    if "unmasked-live-here" in context.get("body", ""):
-        context["body"] = PLACE.sub(filled, context["body"])
+    at = f"{'../' * page.count('/')}{FOLDER}/"
+    if "body" in context:
+        filled = PLACE.sub(lambda it: box(it[1], at, drawn=bool(it[2])), context["body"])
+        context["body"] = filled
 
 
 def write_files(app: Sphinx, error: Exception | None) -> None:

@@ -34,12 +34,6 @@ location.replace(headings[location.hash.slice(1)] ?? "{page}.html" + location.ha
 UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNORECASE)
 
 
-def stay_on_the_site(page: BeautifulSoup, site: str) -> None:
-    """In a page of the book, links to the published one lead to the page beside it, wherever."""
-    for link in page.select(f'a[href^="{site}book/"]'):
-        link["href"] = link["href"].removeprefix(f"{site}book/").replace("&amp;", "&")  # twice
-
-
 def add_landmarks(page: BeautifulSoup) -> None:
     """What scrolls is reached by the keyboard; what stands outside of a landmark gets one."""
     for box in page.select("div.output pre, div.cell_input pre, div.highlight pre"):
@@ -66,42 +60,26 @@ def add_landmarks(page: BeautifulSoup) -> None:
             image["alt"] = ""  # the word stands beside the logo
 
 
-def mark_solutions(page: BeautifulSoup) -> None:
-    """On paper they are open, unlike other folded code."""
-    for words in page.select("details.hide > summary > .collapsed"):
-        if words.text == "Show the solution":
-            words.find_parent("details")["class"].append("solution")
-
-
-def give_sizes(page: BeautifulSoup, folder: Path) -> None:
-    """A picture has its place before it is loaded, so that links land where they should."""
-    for image in page.select('img[src$=".png"]:not([width])'):
-        with Image.open(folder / unquote(image["src"])) as opened:
-            image["width"], image["height"] = map(str, opened.size)
-
-
-def hold_back_figures(page: BeautifulSoup) -> None:
-    """What a live element takes the place of is loaded for paper, or where no script runs."""
-    for image in page.select("div.cell_output:has(.unmasked-live) > img"):
-        image["loading"] = "lazy"
-
-
-def say_the_title_once(page: BeautifulSoup) -> None:
-    """The front page is called like the book."""
-    for title in page.select("title"):  # a page that only leads on has none
-        first, _, second = title.text.partition(" — ")
-        if first == second:
-            title.string = first
-
-
-def spy_on_the_contents(page: BeautifulSoup) -> None:
-    """The list of a page's sections follows the reader; the theme lets every link do so."""
+def adapt(page: BeautifulSoup, folder: Path) -> None:
+    """Changes what the theme does alike for all pages, pictures and folds."""
+    contents = ".bd-sidebar-secondary"
     for body in page.select("body[data-bs-spy]"):
-        contents = ".bd-sidebar-secondary"
         if page.select_one(f"{contents} a"):
-            body["data-bs-target"] = contents
+            body["data-bs-target"] = contents  # follows the reader; else every link would
         else:
             del body["data-bs-spy"]
+    for image in page.select("div.cell_output:has(.unmasked-live) > img"):
+        image["loading"] = "lazy"  # for paper, or where no script runs
+    for words in page.select("details.hide > summary > .collapsed"):
+        if words.text == "Show the solution":
+            words.find_parent("details")["class"].append("solution")  # which is open on paper
+    for image in page.select('img[src$=".png"]:not([width])'):
+        with Image.open(folder / unquote(image["src"])) as opened:  # links land where they should
+            image["width"], image["height"] = map(str, opened.size)
+    for title in page.select("title"):  # a page that only leads on has none
+        first, _, second = title.text.partition(" — ")
+        if first == second:  # the front page is called like the book
+            title.string = first
 
 
 def mend(path: Path, site: str) -> None:
@@ -118,13 +96,10 @@ def mend(path: Path, site: str) -> None:
             script.decompose()
         seen.add(script.text)
     add_landmarks(page)
-    spy_on_the_contents(page)
-    hold_back_figures(page)
-    mark_solutions(page)
-    give_sizes(page, path.parent)
-    say_the_title_once(page)
-    if path.parent.name == "book":
-        stay_on_the_site(page, site)
+    adapt(page, path.parent)
+    if path.parent.name == "book":  # links to the published one lead to the page beside it
+        for link in page.select(f'a[href^="{site}book/"]'):
+            link["href"] = link["href"].removeprefix(f"{site}book/").replace("&amp;", "&")  # twice
     path.write_text(str(page), encoding="utf-8")
 
 

@@ -22,13 +22,8 @@ class StoredFigure(SphinxDirective):
         path = Path(self.env.srcdir, "book", f"{notebook}.ipynb")
         self.env.note_dependency(str(path))
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        found = [
-            output["data"]
-            for cell in cells
-            if cell["id"] == cell_id
-            for output in cell["outputs"]
-            if "image/png" in output.get("data", {})
-        ]
+        outputs = [each for cell in cells if cell["id"] == cell_id for each in cell["outputs"]]
+        found = [each["data"] for each in outputs if "image/png" in each.get("data", {})]
         if len(found) != 1:
             raise self.error(f"{path.name} has {len(found)} pictures in a cell {cell_id!r}, not 1")
         name = f"{notebook}-{cell_id}.png"

@@ -27,9 +27,7 @@ class Terms(SphinxTransform):
         wanted = tomllib.loads(path.read_text(encoding="utf-8")).get(page, {})
         sections = list(self.document.findall(nodes.section))
         for heading, terms in wanted.items():
-            found = [each for each in sections if heading in each["ids"]]
-            if heading == "page":
-                found = sections[:1]
+            found = [each for each in sections if heading in ("page", *each["ids"])]
             if not found:
                 logger.warning("terms.toml: %s has no heading %r", page, heading)
                 continue

@@ -144,14 +144,15 @@ class Transformer(nn.Module):
         with safe_open(path, "pt") as file:
             c = json.loads(file.metadata()["unmasked"])["model"]
             weights = {renamed(key): file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        if other := [key for key, value in OURS.items() if c[key] != value]:
-            raise ValueError(f"{path}: {other[0]}={c[other[0]]!r} is not ours; use unmasked.load")
+        for key, value in OURS.items():
+            if c[key] != value:
+                raise ValueError(f"{path}: {key}={c[key]!r} is not ours; use unmasked.load")
         sizes = ("source_vocab", "target_vocab", "d_model", "n_heads", "n_layers", "d_ff")
         model = cls(*(c[size] for size in sizes))
         for part, other in TIED:
             if f"{part}.weight" not in weights:  # one table under several names
                 weights[f"{part}.weight"] = weights[f"{other}.weight"]
-                getattr(model, part).weight = getattr(model, other).weight
+                model.get_submodule(part).weight = model.get_submodule(other).weight
         model.load_state_dict(weights)
         return model.eval()
 

@@ -8,14 +8,13 @@ import copy
 import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unmasked.attention import MultiHeadAttention
 from unmasked.encoder import Residual
-from unmasked.errors import invalid
+from unmasked.errors import check_choice, invalid
 from unmasked.transformer import Transformer
 
 Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
@@ -26,9 +25,7 @@ def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Tran
     model = copy.deepcopy(model)
     with torch.no_grad():
         for part in parts:
-            if part not in PARTS:
-                fix = f"name some of {', '.join(PARTS)}"
-                raise invalid("part", "a part that can be switched off", repr(part), fix)
+            check_choice("part", part, tuple(PARTS))
             PARTS[part](model)
         for head in heads:
             silence(model, head)
@@ -73,18 +70,17 @@ def no_positions(side: str, model: Transformer) -> None:
 
 def no_sublayer(where: str, name: str, model: Transformer) -> None:
     """Its last matrix becomes zero, and so does all that it gives."""
-    for path, module in model.named_modules():
-        if path.startswith(where) and path.endswith(name):
-            for parameter in module.parameters():
-                parameter.zero_()
+    for path, parameter in model.named_parameters():
+        if path.startswith(where) and path.rpartition(".")[0].endswith(name):
+            parameter.zero_()
 
 
 def no_scale(model: Transformer) -> None:
     """Queries √K times as long undo the division by √K."""
-    for attention in attentions(model).values():
-        root = math.sqrt(attention.d_model // attention.n_heads)
-        for parameter in attention.query.parameters():
-            parameter.mul_(root)
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            for parameter in module.query.parameters():
+                parameter.mul_(math.sqrt(module.d_model // module.n_heads))
 
 
 PARTS: dict[str, Callable[[Transformer], None]] = {
@@ -100,21 +96,12 @@ PARTS: dict[str, Callable[[Transformer], None]] = {
 }
 
 
-def attentions(model: Transformer) -> dict[tuple[str, int], MultiHeadAttention]:
-    """Each by its kind and layer."""
-    encoder: Any = model.encoder.layers
-    decoder: Any = model.decoder.layers
-    found = {("encoder", i): layer.self_attention for i, layer in enumerate(encoder)}
-    for i, layer in enumerate(decoder):
-        found |= {("decoder", i): layer.self_attention, ("cross", i): layer.cross_attention}
-    return found
-
-
 def silence(model: Transformer, head: Head) -> None:
     """The output matrix ignores what this head says."""
     kind, layer, number = head
-    attention = attentions(model).get((kind, layer))
-    if attention is None or not 0 <= number < attention.n_heads:
+    side, name = ("decoder", "cross") if kind == "cross" else (kind, "self")
+    attention = dict(model.named_modules()).get(f"{side}.layers.{layer}.{name}_attention")
+    if not isinstance(attention, MultiHeadAttention) or not 0 <= number < attention.n_heads:
         fix = "a kind (encoder, decoder, cross), a layer and a head, both counted from 0"
         raise invalid("head", "one that the model has", repr(head), fix)
     width = attention.d_model // attention.n_heads

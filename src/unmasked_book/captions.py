@@ -44,9 +44,6 @@ def read(text: str) -> Iterator[Caption]:
 CAPTIONS = tuple(read(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")))
 
 
-# --- As a model reads them --------------------------------------------------------------------
-
-
 def caption_pairs(translator: Translator) -> list[tuple[str, str]]:
     """Source and target, in this model's direction."""
     return directed([(c.german, c.english) for c in CAPTIONS], *direction(translator))

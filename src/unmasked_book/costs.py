@@ -14,8 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from unmasked.config import TransformerConfig
 
-# --- Operations -------------------------------------------------------------------------------
-
 
 def multiply_adds(
     config: TransformerConfig, source: int, target: int, rows: int = 1
@@ -43,9 +41,6 @@ def training_operations(config: TransformerConfig, source: int, target: int, row
     of either factor.
     """
     return 2 * 3 * sum(multiply_adds(config, source, target, rows).values())
-
-
-# --- Memory -----------------------------------------------------------------------------------
 
 
 def kept_numbers(
@@ -86,9 +81,6 @@ def kept_bytes(run: Callable[[], object], without: Iterable[Tensor] = ()) -> int
     return sum(storage.nbytes() for place, storage in kept.items() if place not in there)
 
 
-# --- Calls ------------------------------------------------------------------------------------
-
-
 class Calls(TorchDispatchMode):
     """Counts the operations that PyTorch dispatches, by name."""
 
@@ -106,9 +98,6 @@ def calls(run: Callable[[], object]) -> Counter[str]:
     with Calls() as found:
         run()
     return found.count
-
-
-# --- Floating-point formats -------------------------------------------------------------------
 
 
 class Format(NamedTuple):

@@ -13,28 +13,15 @@ from unmasked.config import TransformerConfig
 from unmasked.errors import check_choice
 
 DOCUMENTS: dict[str, dict[str, Any]] = {
-    "pytorch_walkthrough": {
-        "feed_forward": "conv",
-        "attention_bias": False,
-        "scale_embeddings": False,
-        "embedding_std": 1.0,
-        "max_len": 1024,
-    },
+    "pytorch_walkthrough": {"feed_forward": "conv", "attention_bias": False,
+                            "scale_embeddings": False, "embedding_std": 1.0, "max_len": 1024},
     "source_reading": {"norm": "pre", "output_bias": True},
-    "valid_lengths": {
-        "d_model": 8,
-        "n_heads": 4,
-        "d_ff": 16,
-        "n_layers": 2,
-        "dropout": 0.5,
-        "bias": False,
-        "scale_embeddings": False,
-        "max_len": 1000,
-        "output_bias": True,
-    },
+    "valid_lengths": {"d_model": 8, "n_heads": 4, "d_ff": 16, "n_layers": 2, "dropout": 0.5,
+                      "bias": False, "scale_embeddings": False, "max_len": 1000,
+                      "output_bias": True},
     "paper_notes": {"final_norm": True},
     "numpy_walkthrough": {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 1},
-}
+}  # fmt: skip
 
 
 def document(

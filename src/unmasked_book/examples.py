@@ -16,8 +16,6 @@ from unmasked.search import greedy
 from unmasked.tokens import BOS, EOS, pad, until_end
 from unmasked.transformer import Transformer
 
-# --- Two pairs of sentences -------------------------------------------------------------------
-
 GERMAN = ["<pad>", "<bos>", "<eos>", "ich", "hätte", "gern", "ein", "bier", "danke"]
 ENGLISH = ["<pad>", "<bos>", "<eos>", "i'd", "like", "a", "beer", "thank", "you"]
 PAIRS = [("ich hätte gern ein bier", "i'd like a beer"), ("danke", "thank you")]
@@ -38,8 +36,6 @@ def sentence_batch() -> tuple[Tensor, Tensor]:
     source = sentence_tokens([f"{german} <eos>" for german, _ in PAIRS], GERMAN)
     return source, sentence_tokens([f"<bos> {english} <eos>" for _, english in PAIRS], ENGLISH)
 
-
-# --- Words to spell backwards -----------------------------------------------------------------
 
 FIRST_LETTER = EOS + 1  # the token of "a"
 LETTERS = FIRST_LETTER + len(ascii_lowercase)
@@ -62,10 +58,9 @@ def encode_words(words: Sequence[str]) -> tuple[Tensor, Tensor]:
 def speller(*, seed: int = 0, **changes: Any) -> Transformer:
     """One layer of width 64, drawn from the seed: enough for this task."""
     torch.manual_seed(seed)
-    sizes = {"d_model": 64, "n_heads": 4, "n_layers": 1, "d_ff": 128, "max_len": 64}
-    vocabularies = {"source_vocab": LETTERS, "target_vocab": LETTERS}
-    options: dict[str, Any] = {**vocabularies, **sizes, "dropout": 0.0, "norm": "pre", **changes}
-    return Transformer(TransformerConfig(**options))
+    sizes: Any = {"d_model": 64, "n_heads": 4, "n_layers": 1, "d_ff": 128, "max_len": 64}
+    options = {"source_vocab": LETTERS, "target_vocab": LETTERS, "dropout": 0.0, "norm": "pre"}
+    return Transformer(TransformerConfig(**{**sizes, **options, **changes}))
 
 
 def spelling_batches(

@@ -44,8 +44,7 @@ class Torch(nn.Module):
     ) -> None:
         super().__init__()
         self.hidden, self.hides_padding_across = hidden, hides_padding_across
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a fast path that some options close
+        with warnings.catch_warnings(action="ignore"):  # of a fast path that some options close
             self.core = nn.Transformer(WIDTH, HEADS, 2, 2, 16, batch_first=True)
         self.source_words, self.target_words = (nn.Embedding(n, WIDTH) for n in (SOURCE, TARGET))
         self.register_buffer("table", plain.positions(30, WIDTH).float())

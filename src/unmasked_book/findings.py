@@ -11,13 +11,8 @@ from unmasked.plots.picture import STYLE, Picture, legend, panels
 
 FAULT, SOMETIMES, UNCOUNTED = "fault", "fault with some seeds", "not counted"
 HEALTHY, UNASKED = "passed", "not tested"
-FILL = {
-    FAULT: "#14639c",
-    SOMETIMES: "#8fbadb",
-    UNCOUNTED: "#f3cf94",
-    HEALTHY: "#ffffff",
-    UNASKED: "#e3e7ec",
-}
+FILL = {FAULT: "#14639c", SOMETIMES: "#8fbadb", UNCOUNTED: "#f3cf94"}
+FILL |= {HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
 HATCH = {UNCOUNTED: "////"}
 MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 

@@ -14,8 +14,6 @@ from unmasked.translator import Translator
 
 Links = frozenset[tuple[int, int]]  # (source place, target place) of words that belong together
 
-# --- Words in pieces --------------------------------------------------------------------------
-
 
 def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     """Of subwords such as ▁br own, the number of the word that each is a part of."""
@@ -28,17 +26,14 @@ def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     return [int(number) for number in np.searchsorted(ends, begins, side="right")]
 
 
-# --- What heads look at -----------------------------------------------------------------------
-
 ROLES = {"encoder": ("previous", "next"), "decoder": ("beginning",), "cross": ("aligned",)}
-HeadAtlas = dict[str, dict[str, Tensor]]
 
 
 def head_atlas(
     translator: Translator,
     pairs: Sequence[tuple[str, str]],
     alignments: Sequence[Collection[tuple[int, int]]],
-) -> HeadAtlas:
+) -> dict[str, dict[str, Tensor]]:
     """For each kind of attention and each role the mean weight of every head: [layers, H].
 
     A role is a place to look at, such as the word before one's own. Queries that have no such

@@ -19,8 +19,6 @@ from unmasked.translator import Translator
 from unmasked_book.captions import CAPTIONS, caption_words, direction
 from unmasked_book.heads import Links, word_of_each
 
-# --- Sentences --------------------------------------------------------------------------------
-
 
 def caption_links(translator: Translator) -> list[Links]:
     """Which pieces of each caption belong together, (source, target), as drawn by hand."""
@@ -54,14 +52,8 @@ def batch_of(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Read:
     return Read(source.to(translator.device), inputs, wanted)
 
 
-# --- The stream -------------------------------------------------------------------------------
-
-NAMES = {
-    "attention_residual": "attention",
-    "self_residual": "self-attention",
-    "cross_residual": "cross-attention",
-    "feed_forward_residual": "feed-forward",
-}
+NAMES = {"attention_residual": "attention", "self_residual": "self-attention",
+         "cross_residual": "cross-attention", "feed_forward_residual": "feed-forward"}  # fmt: skip
 
 
 def stream_parts(
@@ -83,9 +75,6 @@ def stream_parts(
                     listening.enter_context(module.register_forward_hook(told))
         model(source, inputs)
     return found
-
-
-# --- Guesses on the way up --------------------------------------------------------------------
 
 
 def lens_picture(

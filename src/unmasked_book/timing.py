@@ -3,6 +3,7 @@
 import math
 import os
 import time
+import timeit
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,48 +16,23 @@ from matplotlib.ticker import NullLocator
 from torch import Tensor
 
 from unmasked.config import TransformerConfig
-from unmasked.plots.picture import (
-    COLOURS,
-    DASHES,
-    GREY,
-    MARKERS,
-    OPEN,
-    Picture,
-    few_powers,
-    in_a_row,
-    number,
-    panels,
-    plain_numbers,
-)
+from unmasked.plots import Picture, picture
+from unmasked.plots.picture import COLOURS, DASHES, GREY, MARKERS, OPEN, in_a_row, number, panels
 from unmasked.search import Steps
 from unmasked.tokens import BOS
 from unmasked.transformer import Transformer
 
-# --- Seconds ----------------------------------------------------------------------------------
-
-
-def spent(run: Callable[[], object], times: int) -> float:
-    """Processor seconds of this thread for a run on the CPU, the mean of so many.
-
-    Other users of the machine count only by the caches and the memory that they share.
-    """
-    begin = time.thread_time()
-    for _ in range(times):
-        run()
-    return (time.thread_time() - begin) / times
-
 
 def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -> float:
-    """Processor seconds of the fastest of several rounds, the one that is disturbed least.
+    """Processor seconds of this thread in the fastest round, the one that is disturbed least.
 
-    A round repeats it for `least` seconds, after one run to warm up.
+    A round repeats the run for `least` seconds, after one to warm up. Other users of the machine
+    count only by the caches and the memory that they share.
     """
     run()
-    times = math.ceil(least / max(spent(run, 1), 1e-9))
-    return min(spent(run, times) for _ in range(rounds))
-
-
-# --- One decoding step ------------------------------------------------------------------------
+    timer = timeit.Timer(run, timer=time.thread_time)
+    times = math.ceil(least / max(timer.timeit(1), 1e-9))
+    return min(timer.repeat(rounds, times)) / times
 
 
 def decoding_step(
@@ -239,8 +215,8 @@ def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
     """Both scales logarithmic, and a legend under what was measured on."""
     axis.set(xscale="log", yscale="log")
     for side in (axis.xaxis, axis.yaxis):
-        few_powers(side)
-        plain_numbers(side)
+        picture.few_powers(side)
+        picture.plain_numbers(side)
     on = where(machine)
     columns = in_a_row(axis.get_legend_handles_labels()[1])
     legend = figure.legend(loc="outside lower center", ncols=columns, title=on, title_fontsize=8)

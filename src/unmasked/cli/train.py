@@ -108,6 +108,8 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
             recipe[table] |= values
     for table, key, value in options.set:
         recipe[table][key] = value
+    for values in recipe.values():  # TOML has no None
+        values |= {key: None for key, value in values.items() if value == "none"}
     if "name" not in recipe["data"]:
         fix = "add name = … to [data], or give --train"
         raise invalid("[data]", "a name, such as phrasebook", "none", fix)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 HEAD = "unmasked"  # the entry of a file's metadata that is ours
@@ -27,10 +27,8 @@ def write(path: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) ->
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with alone(path.parent), unfinished(path) as beside:
-            beside.touch()
-            mode = beside.stat().st_mode
-            save_file(rows, beside, metadata={HEAD: text})
-            beside.chmod(mode)  # safetensors writes files that only their owner may read
+            # Not `save_file`, which writes under names of its own, and for its owner alone.
+            beside.write_bytes(save(rows, metadata={HEAD: text}))
     except (OSError, SafetensorError) as error:
         kept = "what was there is whole; " if path.exists() else ""
         fix = f"{kept}choose a place with room that you may write in"

@@ -96,7 +96,7 @@ class Texts:
         distinct = np.unique(self.marks)
         count = max(min(len(distinct) // 10, USUAL), min(len(distinct) // 100, MOST))
         if count < LEAST:
-            fix = "give two more files for validation (valid=, --valid), or more pairs"
+            fix = "give two more files, for validation, or more pairs"
             expected = f"{10 * LEAST} distinct pairs, of which {LEAST} can be held out"
             raise invalid(" and ".join(self.files), expected, len(distinct), fix)
         drawn = np.random.default_rng(seed).choice(distinct, count, replace=False)

@@ -39,7 +39,7 @@ SIZES = {  # of models for files: d_model, n_heads, n_layers; tokens, rate, warm
     "small": (256, 4, 4, 4096, 2e-3, 1_000, 20_000),
     "base": (512, 8, 6, 8192, 7e-4, 4_000, 100_000),
 }
-FROM = {"steps": 400, "tokens": 2048, "rate": 5e-4, "warmup": 40, "patience": 5}  # a trained model
+FROM = {"steps": 300, "tokens": 2048, "rate": 3e-4, "warmup": 40, "patience": 5}  # a trained model
 CHOSEN = ("beam_size", "length_penalty", "normalize")  # what a model takes from where it began
 
 Tables = dict[str, dict[str, Any]]
@@ -314,7 +314,7 @@ def begin(out: Path, resume: bool) -> str:
     """Makes the folder, refuses to overwrite what is in it, and says where training begins."""
     kept = (out / CHECKPOINT).exists()
     if (kept and not resume) or (not kept and any((out / x).exists() for x in (CONFIG, MODEL))):
-        fix = "resume it (resume=True, --resume), or " * kept + "choose another folder"
+        fix = "resume that training, or " * kept + "choose another folder"
         raise invalid("out", "a folder without a training in it", out, fix)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -326,8 +326,8 @@ def begin(out: Path, resume: bool) -> str:
 
 
 def build(kind: Any, table: str, values: Mapping[str, Any]) -> Any:
-    """A dataclass from a table; as TOML has no None, "none" stands for it."""
+    """Makes a dataclass of a table; names a key that it does not have."""
     if unknown := set(values) - set(kind.__dataclass_fields__):
         known = ", ".join(kind.__dataclass_fields__)
         raise invalid(table, f"keys of {kind.__name__}", min(unknown), f"there are: {known}")
-    return kind(**{key: None if value == "none" else value for key, value in values.items()})
+    return kind(**values)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 import unmasked
@@ -11,6 +10,7 @@ from unmasked import Transformer, search
 from unmasked.tokens import BOS, EOS, PADDING
 from unmasked_book.captions import CAPTIONS
 from unmasked_book.exercises.compare import number
+from unmasked_book.search_tree import log_probabilities
 
 
 def beam_of_a_model(answer: Callable[[Transformer, Tensor, int, int], Any]) -> str | None:
@@ -42,11 +42,8 @@ CAKE, ROOM = "Auf dem Tisch steht ein Kuchen.", 40
 
 
 def log_probability(model: Transformer, source: Tensor, tokens: list[int]) -> float:
-    target = torch.tensor([[BOS, *tokens]])
-    with torch.inference_mode():
-        logits = model(source, target[:, :-1])
-        logits[..., PADDING] = -torch.inf
-    return logits.log_softmax(-1).gather(-1, target[:, 1:, None]).sum().item()
+    steps = (log_probabilities(model, source, tokens[:n])[x] for n, x in enumerate(tokens))
+    return float(sum(steps))
 
 
 CHECKS = {

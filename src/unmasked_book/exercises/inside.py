@@ -16,11 +16,6 @@ from unmasked_book.exercises.encoder import pre_norm
 from unmasked_book.inside import stream_parts
 
 
-def mean_at(weights: Tensor, offset: int) -> float:
-    """The mean weight on the key so many places further on, of the queries that have one."""
-    return weights.diagonal(offset).mean().item()
-
-
 def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | None:
     """So many texts are translated differently without a head."""
     translator = load("en-de")
@@ -67,7 +62,7 @@ def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
 
 PLACES = ((torch.arange(25.0).view(5, 5) / 25, offset) for offset in (0, -1, 1, 3))
 CHECKS = {
-    "1": function("mean_at", mean_at, *PLACES, tolerance=1e-5),
+    "1": function("mean_at", lambda w, k: w.diagonal(k).mean().item(), *PLACES, tolerance=1e-5),
     "2": differing,
     "+": attribution,
 }

@@ -10,11 +10,6 @@ from unmasked.positions import frequencies, shift_matrix, sinusoids
 from unmasked_book.exercises.compare import function, number, same_tensor
 
 
-def turned(row: Tensor, shift: int) -> Tensor:
-    """The row of position p + shift from the row of position p alone, pair by pair."""
-    return shift_matrix(len(row), shift) @ row
-
-
 def rotary(answer: Callable[..., Tensor]) -> str | None:
     """Rotary positions: the pairs of columns of x [..., T, K], turned by their row's angles."""
     for shape, start in (((6, 8), 0), ((6, 8), 3), ((2, 3, 4, 8), 5), ((5, 2), 40)):
@@ -45,11 +40,10 @@ def recognised(got: Tensor, x: Tensor) -> str | None:
     return None
 
 
+ROWS = ((sinusoids(5, 1, width)[0], by) for width, by in ((2, 2), (8, 1), (64, -7)))
 CHECKS = {
     # After so many positions the slowest wave of a model of width 512 begins again.
     "1": number(2 * math.pi / float(frequencies(512)[-1]), 0.01),
-    "2": function(
-        "turned", turned, *((sinusoids(5, 1, k)[0], by) for k, by in ((2, 2), (8, 1), (64, -7)))
-    ),
+    "2": function("turned", lambda row, by: shift_matrix(len(row), by) @ row, *ROWS),
     "+": rotary,
 }

@@ -12,9 +12,7 @@ from unmasked_book.exercises.compare import function, number, same_tensor
 MOST_CALLS = 80  # of a step of two layers; computed anew, even the first takes more than 300
 
 
-def lean(
-    answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]],
-) -> str | None:
+def lean(answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]]) -> str | None:
     """Step after step, the logits of the plain model, in few calls."""
     model = plain.Transformer(20, 24, d_model=16, n_heads=4, n_layers=2, d_ff=32).eval()
     for source, target in (([5, 7, 9, 4, 2], [1, 4, 6, 3, 8, 21]), ([11, 2], [1, 17, 17])):

@@ -10,8 +10,9 @@ from torch.nn import functional as F
 
 from unmasked_book import faulty
 
-TARGET = [[1, 5, 3, 7, 4]]
 VOCABULARY = 10
+FAULTS = ("", "rounds otherwise", "forgets what came before", "stands at the first position",
+          "stops listening after three tokens")  # fmt: skip
 
 
 class Steps:
@@ -36,19 +37,11 @@ def whole(target: Tensor) -> Tensor:
     return (places * F.one_hot(target, VOCABULARY)).cumsum(1)
 
 
-ROUNDED = ("", "rounds otherwise")
-FORGETFUL = (
-    "forgets what came before",
-    "stands at the first position",
-    "stops listening after three tokens",
-)
-
-
 def agrees(answer: Callable[..., Any]) -> str | None:
     """Whether a step that remembers computes what the whole sentence gives."""
-    for fault in (*ROUNDED, *FORGETFUL):
-        got = answer(whole, partial(Steps, fault), torch.tensor(TARGET))
-        if bool(got) != (fault in ROUNDED):
+    for fault in FAULTS:
+        got = answer(whole, partial(Steps, fault), torch.tensor([[1, 5, 3, 7, 4]]))
+        if bool(got) != (fault in ("", "rounds otherwise")):
             name = f"a step that {fault}" if fault else "a right step"
             return f"not yet: of {name}, agrees(...) says {got}."
     return None
@@ -56,15 +49,10 @@ def agrees(answer: Callable[..., Any]) -> str | None:
 
 ASKED = {"causality", "source", "padding"}
 EXAMINED = (
-    "Healthy",
-    "Torch",
-    "no causal mask",
-    "no cross-attention",
-    "cross-attention that reads the target",
-    "source padding is seen by the encoder",
-    "source padding is seen in cross-attention",
-    "a summary of the whole target",
-)
+    "Healthy", "Torch", "no causal mask", "no cross-attention",
+    "cross-attention that reads the target", "source padding is seen by the encoder",
+    "source padding is seen in cross-attention", "a summary of the whole target",
+)  # fmt: skip
 
 
 def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:

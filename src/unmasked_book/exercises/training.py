@@ -23,13 +23,11 @@ def adam(answer: Callable[..., Any]) -> str | None:
                 (model[2](model[0](x).relu()) ** 2 + 3).log().sum().backward()
                 chosen.step()
             case = f"with betas={betas}, eps={eps}, after step {step}, a parameter"
-            for index, (p, q) in enumerate(
-                zip(mine.parameters(), theirs.parameters(), strict=True)
-            ):
+            for start, p, q in zip(before, mine.parameters(), theirs.parameters(), strict=True):
                 if wrong := same_tensor(p.detach(), q.detach(), case):
                     if all(map(torch.equal, before, mine.parameters())):
                         raise NoAnswerError
-                    return f"{wrong} {advice(before[index], p, q) if step == 1 else ''}".strip()
+                    return f"{wrong} {advice(start, p, q) if step == 1 else ''}".strip()
     return None
 
 

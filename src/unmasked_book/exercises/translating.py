@@ -56,7 +56,4 @@ def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
 
 ROWS = ([*pieces] for n in (3, 4, 1, 5) for pieces in itertools.product(("a", "b", "ab"), repeat=n))
 PAIRS = (("a", "a"), ("a", "b"), ("b", "a"))
-CHECKS = {
-    "1": function("merged", merged, *itertools.product(ROWS, PAIRS)),
-    "+": learn,
-}
+CHECKS = {"1": function("merged", merged, *itertools.product(ROWS, PAIRS)), "+": learn}

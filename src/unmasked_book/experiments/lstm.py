@@ -37,30 +37,23 @@ class Recurrent(nn.Module):
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
         real = padding_mask(source)  # [B, 1, 1, S]
-        read, last = self.encode(source, real.flatten(1).sum(-1).cpu())
-        states, _ = self.decoder(self.dropout(self.target_embedding(target)), last)
+        lengths = real.flatten(1).sum(-1).cpu()  # the way back begins at the last word
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.dropout(self.source_embedding(source)), lengths, True, enforce_sorted=False
+        )
+        states, last = self.encoder(packed)  # [B, S, D], and twice [2 L, B, D / 2]
+        read, _ = nn.utils.rnn.pad_packed_sequence(states, True, total_length=source.shape[1])
+        words = self.dropout(self.target_embedding(target))
+        states, _ = self.decoder(words, tuple(map(both_ways, last)))
         read = read[:, None]
         found = attention(self.query(states)[:, None], read, read, real)[:, 0]
         combined = self.dropout(torch.tanh(self.combine(torch.cat([states, found], dim=-1))))
         return cast(Tensor, self.generator(combined))
 
-    def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """A state for each word [B, S, D], and where the decoder begins: twice [L, B, D]."""
-        words = self.dropout(self.source_embedding(source))
-        packed = nn.utils.rnn.pack_padded_sequence(
-            words, lengths, batch_first=True, enforce_sorted=False
-        )  # so that the way back begins at the last word and not at the padding
-        states, (h, c) = self.encoder(packed)
-        states, _ = nn.utils.rnn.pad_packed_sequence(
-            states, batch_first=True, total_length=source.shape[1]
-        )
-        return states, (both_ways(h), both_ways(c))
-
 
 def both_ways(state: Tensor) -> Tensor:
     """[2 L, B, D / 2] → [L, B, D]: what both directions of a layer know, side by side."""
-    pairs = state.view(-1, 2, *state.shape[1:])
-    return torch.cat([pairs[:, 0], pairs[:, 1]], dim=-1).contiguous()
+    return state.unflatten(0, (-1, 2)).transpose(1, 2).flatten(2)
 
 
 def count_parameters(model: nn.Module) -> int:

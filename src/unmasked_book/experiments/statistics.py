@@ -10,17 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import rc_context
 
-from unmasked.plots.picture import (
-    COLOURS,
-    DASHES,
-    GREY,
-    MARKERS,
-    OPEN,
-    Picture,
-    few_powers,
-    in_a_row,
-    panels,
-)
+from unmasked.plots import Picture, picture
+from unmasked.plots.picture import COLOURS, DASHES, GREY, MARKERS, OPEN, in_a_row, panels
 
 # --- Intervals --------------------------------------------------------------------------------
 
@@ -102,15 +93,9 @@ def deciding(record: Mapping[str, Any]) -> Iterator[Compared]:
     """The comparisons on which a record's verdict rests."""
     for part in record["decided by"]:
         for case, pair in part["cases"].items():
-            first, second = (
-                [
-                    reduce(getitem, part["measured"], trial)
-                    for trial in row(record["rows"], **at)["trials"]
-                ]
-                for at in pair
-            )
-            percent = part["unit"] == "points"
-            yield Compared(part["what"], case, first, second, percent)
+            found = (row(record["rows"], **at)["trials"] for at in pair)
+            a, b = ([reduce(getitem, part["measured"], run) for run in runs] for runs in found)
+            yield Compared(part["what"], case, a, b, percent=part["unit"] == "points")
 
 
 # --- Drawn ------------------------------------------------------------------------------------
@@ -152,10 +137,9 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
     owned = [colours[name] for name in tried]
     with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 2.9)
-        for i, (name, losses) in enumerate(tried.items()):
+        for i, (own, (name, losses)) in enumerate(zip(owned, tried.items(), strict=True)):
             rates, values = zip(*sorted((float(r), x) for r, x in losses.items()), strict=True)
             best = min(range(len(rates)), key=values.__getitem__)
-            own = owned[i]
             axis.plot(rates, values, color=COLOURS[own], marker=MARKERS[own], ms=4.5, lw=1.5,
                       ls=DASHES[owned[:i].count(own)], label=name)  # fmt: skip
             axis.plot(rates[best], values[best], "o", color=COLOURS[own], mfc="none", ms=12)
@@ -165,7 +149,7 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
         axis.set(xlabel="learning rate", ylabel="validation cross-entropy", xscale="log",
                  yscale="log")  # fmt: skip
         axis.set_xticks(every, [f"{rate:g}" for rate in every])
-        few_powers(axis.yaxis)
+        picture.few_powers(axis.yaxis)
         axis.minorticks_off()
         axis.margins(y=0.12)  # space for the rings
         figure.legend(loc="outside lower center", ncols=in_a_row(tried))

@@ -25,12 +25,8 @@ STEPS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
     "7. generate": lambda m: not (m["unaided"] >= SHARE and near(m["unaided"], m["given"])),
     "7. other widths": lambda m: not (near(m["unaided, wider"], m["given"])
                                       and near(m["unaided, one by one"], m["given"])),
-    "a plain loop": lambda m: not close(m["beside a plain loop"]),
+    "a plain loop": lambda m: m["beside a plain loop"] is None or m["beside a plain loop"] >= 1e-4,
 }  # fmt: skip
-
-
-def close(distance: float | None) -> bool:
-    return distance is not None and distance < 1e-4
 
 
 def near(a: float, b: float) -> bool:

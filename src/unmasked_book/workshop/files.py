@@ -57,7 +57,8 @@ def collected(pieces: Mapping[str, Any]) -> str:
     """One file out of the cells in which the pieces were written, their helpers included."""
     cells: dict[str, list[str]] = {}
     for step in STEPS:
-        code = code_of(pieces.get(step))
+        piece: Any = pieces.get(step)  # a class in a notebook has no file, and its forward has
+        code = getattr(inspect.unwrap(getattr(piece, "forward", piece)), "__code__", None)
         if code is not None:
             cells.setdefault(code.co_filename, linecache.getlines(code.co_filename))
     head, parts = UNFINISHED.read_text("utf-8").split("\n\n\ndef ", 1)[0], []
@@ -70,8 +71,3 @@ def collected(pieces: Mapping[str, Any]) -> str:
             elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign):
                 parts.append(text)
     return "\n\n\n".join([head, *parts]) + "\n"
-
-
-def code_of(piece: Any) -> Any:
-    """Of a function, or of a class's forward; a class in a notebook has no file of its own."""
-    return getattr(inspect.unwrap(getattr(piece, "forward", piece)), "__code__", None)

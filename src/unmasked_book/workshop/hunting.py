@@ -14,7 +14,7 @@ import torch
 import unmasked
 from unmasked import plain
 from unmasked.errors import check_whole, invalid
-from unmasked.text.sources import Data, phrasebook_data
+from unmasked.text.sources import phrasebook_data
 from unmasked_book.workshop.mistakes import Mistake, known
 from unmasked_book.workshop.practice import learner, practise, translated
 from unmasked_book.workshop.reference import STEPS, module, whole
@@ -22,6 +22,7 @@ from unmasked_book.workshop.verdicts import examine
 
 HEAD = "# A hunt: seed {}, bugs {}. Mend it, then: unmasked workshop try FILE, or attempt(FILE)\n"
 STEPS_SHOWN = (1, 10, 20, 40, 80)
+phrases = cache(phrasebook_data)
 Symptoms = tuple[list[str], dict[str, str], list[float]]
 
 
@@ -71,18 +72,13 @@ def healthy() -> Symptoms:
     return symptoms(vars(plain))
 
 
-@cache
-def sentences() -> Data:
-    return phrasebook_data(2000)
-
-
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
     """What unmasked.check says, translations with trained weights, losses of a short training."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         model = mine["Transformer"](12, 14, 32, 4, 2, 64)
         report = unmasked.check(model, source_vocab=12, target_vocab=14, quiet=True)
-        data = sentences()
+        data = phrases(2000)
         torch.manual_seed(0)
         losses = practise(mine, learner(mine, data, (32, 4, 1, 64, 0.0)), data, STEPS_SHOWN[-1])
         faults = [fault.what for fault in report.faults]

@@ -14,18 +14,10 @@ class Mistake(NamedTuple):
     changes: Changes
 
 
-def known(step: str) -> tuple[Mistake, ...]:
-    return table()[step]
-
-
 @cache
-def table() -> dict[str, tuple[Mistake, ...]]:
-    """By step."""
-    found: dict[str, tuple[Mistake, ...]] = {}
-    for step, (words, *changes) in rows(Path(__file__).with_name("mistakes.txt")):
-        mistake = Mistake(step, words, tuple(map(change, changes)))
-        found[step] = (*found.get(step, ()), mistake)
-    return found
+def known(step: str) -> tuple[Mistake, ...]:
+    found = (row for row in rows(Path(__file__).with_name("mistakes.txt")) if row[0] == step)
+    return tuple(Mistake(step, words, tuple(map(change, more))) for _, (words, *more) in found)
 
 
 def rows(path: Path) -> Iterator[tuple[str, list[str]]]:

@@ -10,18 +10,9 @@ from typing import Any
 from unmasked import plain
 
 STEPS = (
-    "padding_mask",
-    "causal_mask",
-    "positions",
-    "attention",
-    "MultiHeadAttention",
-    "FeedForward",
-    "EncoderLayer",
-    "DecoderLayer",
-    "Transformer",
-    "generate",
-    "loss",
-)
+    "padding_mask", "causal_mask", "positions", "attention", "MultiHeadAttention", "FeedForward",
+    "EncoderLayer", "DecoderLayer", "Transformer", "generate", "loss",
+)  # fmt: skip
 Changes = tuple[tuple[str, str], ...]  # of a text: old, new
 
 

@@ -14,7 +14,6 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -55,9 +54,8 @@ def examine(step: str, answer: Any) -> Verdict:
         torch.random.fork_rng(devices=()),
         torch.enable_grad(),
         contextlib.redirect_stdout(noise),
-        warnings.catch_warnings(),
+        warnings.catch_warnings(action="ignore"),
     ):
-        warnings.simplefilter("ignore")
         try:
             with within(SECONDS):
                 found = judged(step, answer)
@@ -80,7 +78,7 @@ def judged(step: str, answer: Any) -> Verdict:
         pairs = zip(probes(step), outcomes, strict=True)
         wrong = next((pair for pair in pairs if differs(step, *pair)), None)
         found = recognised(step, outcomes) if wrong else []
-        wrong = wrong or next(failing(step, answer), None)
+        wrong = wrong or failing(step, answer)
         if wrong is None:
             if said := careless(step, answer):
                 return Verdict(step, False, f"✗ {step}: the numbers are right, but {said}")
@@ -229,12 +227,10 @@ def family(x: Tensor) -> str:
     return "bool" if x.dtype == torch.bool else "floats" if x.is_floating_point() else "ints"
 
 
-def failing(step: str, answer: Any) -> Iterator[tuple[Case, Tensor | Exception]]:
-    """The small cases in which it is wrong, the smallest first."""
-    for case in small(step):
-        got = outcome(step, answer, case)
-        if differs(step, case, got):
-            yield case, got
+def failing(step: str, answer: Any) -> tuple[Case, Tensor | Exception] | None:
+    """The smallest case in which it is wrong, and what comes out."""
+    tried = ((case, outcome(step, answer, case)) for case in small(step))
+    return next((pair for pair in tried if differs(step, *pair)), None)
 
 
 # --- Which mistake? -----------------------------------------------------------------------------
@@ -272,7 +268,7 @@ def fits(step: str, changes: Any, outcomes: list[Tensor | Exception]) -> bool:
 
 def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
     """How it stops, or what its form is, or the smallest case and where it goes astray."""
-    smallest = next(failing(step, answer), None)
+    smallest = failing(step, answer)
     if isinstance(got, NotYetError):
         return str(got)
     if smallest and isinstance(smallest[1], Exception) == isinstance(got, Exception):
@@ -292,8 +288,8 @@ def unknown(step: str, answer: Any, case: Case, got: Tensor | Exception) -> str:
     lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}."]
     lines += [*short(case), f"  {difference(got, right)}"]
-    if case.sizes and (where := located(step, answer, case)):
-        lines += [f"  {where}"]
+    if case.sizes:
+        lines += [f"  {located(step, answer, case)}"]
     lines[-1] += f"\n{REPORT}{quote('workshop: ' + step)}"
     return "\n".join(lines)
 
@@ -331,10 +327,9 @@ def difference(got: Tensor, right: Tensor) -> str:
     near = NEAR * b[b.isfinite()].abs().max().clamp(min=1e-9) if b.isfinite().any() else NEAR
     wrong = ~torch.isclose(a, b, rtol=0.0, atol=float(near), equal_nan=True)
     at = wrong.nonzero()[0].tolist()
-    one, two = got[tuple(at)].item(), right[tuple(at)].item()
-    values = f"{two:.4g}" if isinstance(two, float) else f"{two}"
-    yours = f"{one:.4g}" if isinstance(one, float) else f"{one}"
-    return f"{f'At {at} it' if at else 'It'} should be {values} and is {yours}."
+    both = [x[tuple(at)].item() for x in (right, got)]
+    ours, yours = (f"{x:.4g}" if isinstance(x, float) else f"{x}" for x in both)
+    return f"{f'At {at} it' if at else 'It'} should be {ours} and is {yours}."
 
 
 def located(step: str, answer: Any, case: Case) -> str:
@@ -387,10 +382,8 @@ def careless(step: str, answer: Any) -> str:
     if step in ("EncoderLayer", "DecoderLayer") and unscaled(step, answer, case):
         return "in training, what dropout keeps is not scaled up by 1 / (1 - p)."
     pairs = dict(zip(case.names.split(), copies(case.inputs), strict=True))
-    inner = next((x for x in pairs.values() if isinstance(x, nn.Module)), run)
-    needed: dict[str, Tensor] = {}
-    if isinstance(inner, nn.Module):
-        needed |= inner.named_parameters()
+    modules = [x for x in (*pairs.values(), run) if isinstance(x, nn.Module)]
+    needed: dict[str, Tensor] = dict(modules[0].named_parameters()) if modules else {}
     for name, x in pairs.items():
         if isinstance(x, Tensor) and x.is_floating_point():
             needed[name] = x.requires_grad_()

@@ -57,7 +57,9 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
             break
     right = [verdict for verdict in verdicts if verdict.right]
     if step is None:
-        print(progress(verdicts))
+        marks = "".join("✓" if each.right else "·" if each.waiting else "✗" for each in verdicts)
+        names = ", ".join(each.step for each in right) or "none yet"
+        print(f"{marks:·<{len(STEPS)}}  {len(right)} of {len(STEPS)}: {names}")
     if len(right) == len(STEPS):
         return whole(mine, shell)
     wrong = [verdict for verdict in verdicts if not verdict.right]
@@ -80,13 +82,6 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
     if step and right:
         print(right[0].message)
     return not wrong
-
-
-def progress(verdicts: list[Verdict]) -> str:
-    """A mark for each step, and the names of those that are right."""
-    marks = "".join("✓" if each.right else "·" if each.waiting else "✗" for each in verdicts)
-    right = [each.step for each in verdicts if each.right]
-    return f"{marks:·<{len(STEPS)}}  {len(right)} of {len(STEPS)}: {', '.join(right) or 'none yet'}"
 
 
 def call(shell: bool, action: str, step: str, more: str = "") -> str:

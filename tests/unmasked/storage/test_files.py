@@ -49,7 +49,7 @@ def test_weights_of_another_model_are_refused_and_change_nothing(changes, messag
 @pytest.mark.parametrize(
     ("where", "error"),
     [
-        ("unmasked.storage.files.save_file", SafetensorError("full")),
+        ("unmasked.storage.files.save", SafetensorError("full")),
         ("os.fsync", OSError("full")),
         ("pathlib.Path.replace", KeyboardInterrupt("full")),
     ],

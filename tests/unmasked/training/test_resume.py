@@ -134,7 +134,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(folder):
     whole, model = small(), small()
     said = r"checkpoint.safetensors: could not be written \(full\); what was there is whole; "
     with (
-        patch("unmasked.storage.files.save_file", side_effect=OSError("full")),
+        patch("pathlib.Path.write_bytes", side_effect=OSError("full")),
         pytest.raises(OSError, match=said),
     ):
         quiet(small(), folder=folder, resume=True)
