@@ -106,11 +106,20 @@ def said_in(file: Any) -> Any:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
+    """Opens one file: safetensors does so twice, and another may be renamed to it in between."""
     try:
-        with safe_open(regular(path), framework="pt") as file:
+        before = None
+        while before != (before := version(path)):
+            file = safe_open(path, framework="pt")
+        with file:
             yield file
     except SafetensorError as error:
         raise ValueError(f"a {path.name} that is no safetensors file ({error})") from None
+
+
+def version(path: Path) -> tuple[int, int]:
+    stat = regular(path).stat()
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def text_of(path: Path) -> str:

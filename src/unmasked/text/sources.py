@@ -1,7 +1,10 @@
 """The data that a training can ask for by name."""
 
+from __future__ import annotations
+
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +17,12 @@ from .corpus import Corpus, StreamedCorpus, lines, short
 from .multi30k import multi30k
 from .phrasebook import Pair, sentence_pairs
 
-IN_MEMORY = 250_000  # pairs; more of them are read as the training goes
+IN_MEMORY = 100_000  # pairs; more of them are read as the training goes
 LEAST, USUAL, MOST = 20, 200, 2000  # pairs that are held out
 
 
 class Data(NamedTuple):
-    training: Iterable[tuple[str, str]]  # can be gone through again and again
+    training: Sequence[tuple[str, str]] | Texts
     source: Vocabulary
     target: Vocabulary
     validation: Sequence[tuple[str, str]] = ()
@@ -28,12 +31,10 @@ class Data(NamedTuple):
 
     def corpus(self) -> Corpus:
         """Returns the training pairs as tokens, in memory as long as there are not too many."""
-        if isinstance(self.training, Texts) and len(self.training.marks) > IN_MEMORY:
-            words = self.source, self.target
-            return StreamedCorpus(
-                lambda: self.training, *words, buffer=IN_MEMORY, longest=self.longest
-            )
-        return Corpus.of(self.source, self.target, self.training, longest=self.longest)
+        words, texts = (self.source, self.target), self.training
+        if isinstance(texts, Texts) and len(texts) > IN_MEMORY:
+            return StreamedCorpus(lambda: texts, *words, buffer=IN_MEMORY, longest=self.longest)
+        return Corpus.of(*words, texts, longest=self.longest)
 
 
 def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
@@ -78,18 +79,25 @@ class Texts:
             if Path(file).exists() and not Path(file).is_file():
                 raise invalid(file, "a file, as it is read several times", "none", "make it one")
         self.held: frozenset[int] = frozenset()  # by their marks
-        self.marks = np.fromiter((mark(pair) for pair in self), np.uint64)
-        empty = sum(1 for _ in lines(*self.files)) - len(self.marks)
+        marks, empty = array("Q"), 0
+        for pair in lines(*self.files):
+            if pair[0].strip() and pair[1].strip():
+                marks.append(mark(pair))
+            else:
+                empty += 1
+        self.marks = np.array(marks, np.uint64)
         left = f", {empty:,} left out for an empty side" * bool(empty)
-        self.note = f"{' and '.join(self.files)}: {len(self.marks) + empty:,} pairs{left}"
-        if len(self.marks) < 2:
-            got = len(self.marks)
-            raise invalid(name, "at least two pairs of sentences", got, "check the files")
+        self.note = f"{' and '.join(self.files)}: {len(marks) + empty:,} pairs{left}"
+        if len(marks) < 2:
+            raise invalid(name, "at least two pairs of sentences", len(marks), "check the files")
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for pair in lines(*self.files):
             if pair[0].strip() and pair[1].strip() and not (self.held and mark(pair) in self.held):
                 yield pair
+
+    def __len__(self) -> int:
+        return len(self.marks) - int(np.isin(self.marks, list(self.held)).sum())
 
     def hold_out(self, seed: int) -> list[tuple[str, str]]:
         """Draws pairs that are left out from now on, with all their copies, and returns them."""

@@ -68,7 +68,7 @@ def train_files(
 
     Args:
         source, target: a sentence a line, in UTF-8 or packed as .gz. Pairs with an empty side or a
-            very long one are left out, and counted. Files of more than 250,000 pairs are read as
+            very long one are left out, and counted. Files of more than 100,000 pairs are read as
             the training goes, in portions that are shuffled: shuffle the files.
         valid: two more, for validation; else a tenth of the distinct pairs (at most 200, or a
             hundredth of many) is drawn by the recipe's seed and held out.
@@ -197,7 +197,7 @@ class Validation:
         self.held_out = translator.corpus(data.validation) if data.validation else None
         self.same = {"validation": self.held_out.fingerprint() if self.held_out else None}
         self.scored = data.validation[:SCORED] if find_spec("sacrebleu") else ()
-        self.pairs, self.notes = sum(1 for _ in data.training), []
+        self.pairs, self.notes = len(data.training), []
         if isinstance(corpus, StreamedCorpus):
             what = f"{corpus.buffer:,} pairs at a time, none of more than {data.longest} tokens"
             self.notes.append(f"read as it goes, {what}")
