@@ -60,17 +60,15 @@ def difference(a: Tensor, b: Tensor) -> float:
 def copier() -> Transformer:
     """Trained for a second to repeat its source: its sentences end at different times."""
     torch.manual_seed(0)
-    config = small_config(
+    model = Transformer(small_config(
         d_model=32, n_heads=2, n_layers=1, d_ff=64, dropout=0.0, norm="pre", tie_embeddings=True,
         embedding_std=32**-0.5, source_vocab=12, target_vocab=12,
-    )  # fmt: skip
-    model = Transformer(config)
+    ))  # fmt: skip
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for _ in range(150):
         source = ragged(torch.randint(1, 8, (64,)).tolist(), 12)
-        loss = translation_loss(model, source, as_target(source))
         optimizer.zero_grad()
-        loss.backward()
+        translation_loss(model, source, as_target(source)).backward()
         optimizer.step()
     return model.double().eval()
 

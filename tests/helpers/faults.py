@@ -1,8 +1,6 @@
 """A check of a mistake: it passes the sound version and refuses the faulty ones."""
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -12,16 +10,14 @@ from unmasked_book.workshop.mistakes import change
 from unmasked_book.workshop.reference import piece
 
 
-def told_apart(
-    check: Callable[[Any], None], sound: Any, *faulty: Any, error: type[Exception] = AssertionError
-) -> None:
+def told_apart(check, sound, *faulty, error=AssertionError):
     check(sound)
     for version in faulty:
         with pytest.raises(error):
             check(version)
 
 
-def refused(step: str, *changes: str, said: str = "") -> None:
+def refused(step, *changes, said=""):
     """plain.py's piece is right; with each of these changes of its text, `old → new`, it is not."""
     assert examine(step, getattr(plain, step)).right
     for each in changes:

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from helpers import DEVICES, difference
-from unmasked.attention import (
-    MultiHeadAttention,
-    additive_attention,
-    attention,
-    attention_weights,
-)
+from unmasked.attention import MultiHeadAttention, additive_attention, attention, attention_weights
 from unmasked.masks import causal_mask, length_mask
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 4e-2, torch.float16: 4e-3}
@@ -24,16 +19,11 @@ sizes = st.integers(1, 5)
 
 
 def heads(batch, n_heads, queries, keys, width, dtype=torch.float64, device="cpu"):
-    shapes = [(batch, n_heads, length, width) for length in (queries, keys, keys)]
-    tensors = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    tensors = [torch.randn(batch, n_heads, n, width).double() for n in (queries, keys, keys)]
     return [tensor.to(device, dtype).requires_grad_() for tensor in tensors]
 
 
-def product(query, keys):
-    return keys @ query / math.sqrt(len(query))
-
-
-def by_hand(query, key, value, mask, score=product):
+def by_hand(query, key, value, mask, score=lambda q, k: k @ q / math.sqrt(len(q))):
     """Softmax written out, one query at a time, over the visible keys only."""
     output = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype)
     for at in np.ndindex(*query.shape[:-1]):
@@ -46,17 +36,16 @@ def by_hand(query, key, value, mask, score=product):
 
 def with_weights(*given, call=attention, **options):
     maps = []
-    output = call(*given, maps=maps, **options)
-    (weights,) = maps
-    return output, weights
+    return call(*given, maps=maps, **options), *maps
 
 
 def test_float16_scores_beyond_its_range_give_the_same_either_way():
-    q = torch.full((1, 1, 2, 64), 100.0, dtype=torch.float16)  # scores of 80,000 > 65,504
-    v, mask = torch.randn(1, 1, 2, 64).half(), causal_mask(2)
-    output, weights = with_weights(q, q, v, mask)
-    assert weights[0, 0, 1].tolist() == [0.5, 0.5]
-    assert difference(output, attention(q, q, v, mask)) < 4e-3
+    for sentences, n in ((1, 2), (2, 1)):  # one query of each sentence goes another way
+        q, k = (torch.full((sentences, 1, each, 64), 100.0).half() for each in (n, 2))
+        v, mask = torch.randn(sentences, 1, 2, 64).half(), causal_mask(n, past=2 - n)
+        output, weights = with_weights(q, k, v, mask)  # of scores of 80,000 > 65,504
+        assert weights[:, 0, -1].eq(0.5).all()
+        assert difference(output, attention(q, k, v, mask)) < 4e-3
 
 
 @given(sizes, sizes, sizes, sizes, sizes, st.integers(0, 1000))
@@ -91,10 +80,10 @@ def test_the_numbers_of_the_numpy_walkthrough():
 
 
 def test_maps_that_nobody_asks_for_are_not_computed():
-    fused = F.scaled_dot_product_attention
-    with patch.object(F, "scaled_dot_product_attention", wraps=fused) as called:
-        MultiHeadAttention(8, 2)(torch.randn(1, 3, 8))
-    assert called.call_count == 1
+    """PyTorch's fused kernel is called."""
+    with patch.object(F, "scaled_dot_product_attention", return_value=torch.ones(1, 2, 3, 4)):
+        module = MultiHeadAttention(8, 2)
+        assert torch.equal(module(torch.randn(1, 3, 8)), module.output(torch.ones(1, 3, 8)))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -104,14 +93,13 @@ def test_with_and_without_weights_the_same_numbers_and_gradients(dtype, device):
     mask = length_mask(torch.tensor([7, 3, 0], device=device), 7).repeat(1, 1, 5, 1)
     mask[0, :, 2] = False  # one lonely query, and a whole sentence of padding
     output, weights = with_weights(q, k, v, mask)
-    gradients = torch.autograd.grad(output.float().square().sum(), (q, k, v))
     fused = attention(q, k, v, mask)
-    fused_gradients = torch.autograd.grad(fused.float().square().sum(), (q, k, v))
-    assert difference(output, fused) < TOLERANCE[dtype]
     for found in (output, fused, weights):
         assert found[0, :, 2].eq(0).all()
         assert found[2].eq(0).all()
-    for a, b in zip(gradients, fused_gradients, strict=True):
+    assert difference(output, fused) < TOLERANCE[dtype]
+    gradients = [torch.autograd.grad(x.float().square().sum(), (q, k, v)) for x in (output, fused)]
+    for a, b in zip(*gradients, strict=True):
         assert difference(a, b) < 10 * TOLERANCE[dtype]
         assert a[2].eq(0).all()
         assert b[2].eq(0).all()
@@ -121,10 +109,10 @@ def test_the_scale_can_be_replaced_and_the_weights_be_had_alone():
     q, k, v = heads(2, 2, 3, 5, 4)
     expected = (q @ k.transpose(-1, -2)).softmax(-1)
     output, weights = with_weights(q, k, v, scale=1.0)
-    assert difference(weights, expected) < 1e-12
-    assert difference(attention_weights(q, k, scale=1.0), expected) < 1e-12
-    assert difference(output, expected @ v) < 1e-12
-    assert difference(attention(q, k, v, scale=1.0), expected @ v) < 1e-12
+    for found in (weights, attention_weights(q, k, scale=1.0)):
+        assert difference(found, expected) < 1e-12
+    for found in (output, attention(q, k, v, scale=1.0)):
+        assert difference(found, expected @ v) < 1e-12
 
 
 def test_dropout_falls_on_weights_and_leaves_those_that_are_collected():
@@ -139,21 +127,16 @@ def test_dropout_falls_on_weights_and_leaves_those_that_are_collected():
 
 def test_additive_attention_by_hand():
     q, k, v = heads(2, 1, 3, 4, 5)
-    vector, mask = torch.randn(5, dtype=torch.float64), causal_mask(3, past=1)
-    mask[0] = False
+    vector, mask = torch.randn(5).double(), causal_mask(3, past=1).repeat(2, 1, 1, 1)
+    mask[:, :, 0] = False
     output, weights = with_weights(q, k, v, vector, mask, call=additive_attention)
-    expected = by_hand(
-        q, k, v, mask.expand(2, 1, 3, 4), lambda query, keys: torch.tanh(query + keys) @ vector
-    )
+    expected = by_hand(q, k, v, mask, lambda query, keys: torch.tanh(query + keys) @ vector)
     assert difference(output, expected) < 1e-12
     assert difference(output, weights @ v) < 1e-12
     assert torch.equal(additive_attention(q, k, v, vector, mask), output)
 
 
 def test_keys_are_the_query_and_values_the_keys_unless_given():
-    """And maps that nobody asks for are not computed: PyTorch's fused kernel is called."""
     module, query, key = MultiHeadAttention(12, 3), torch.randn(2, 4, 12), torch.randn(2, 5, 12)
     assert torch.equal(module(query), module(query, key=query, value=query))
     assert torch.equal(module(query, key=key), module(query, key=key, value=key))
-    with patch.object(F, "scaled_dot_product_attention", return_value=torch.ones(2, 3, 4, 4)):
-        assert torch.equal(module(query), module.output(torch.ones(2, 4, 12)))

@@ -7,10 +7,8 @@ from torch.nn import functional as F
 from unmasked.kernels import Dropout, dropout, keep_mask
 
 
-@pytest.mark.parametrize(
-    ("p", "dtype"),
-    [(0.1, torch.float32), (0.3, torch.float64), (0.5, torch.bfloat16), (0.9, torch.float16)],
-)
+@pytest.mark.parametrize(("p", "dtype"), [(0.1, torch.float32), (0.3, torch.float64),
+                                          (0.5, torch.bfloat16), (0.9, torch.float16)])  # fmt: skip
 def test_as_many_are_dropped_as_asked_and_the_mean_stays(p, dtype):
     mask = keep_mask(torch.empty(1000, 1000, dtype=dtype), p)
     assert mask.dtype == dtype
@@ -31,8 +29,7 @@ def test_every_element_is_kept_at_times_and_dropped_at_times_and_so_is_its_gradi
 def test_neighbours_are_independent():
     dropped = (keep_mask(torch.empty(1_000_000), 0.5) == 0).double()
     for distance in (1, 2, 4):
-        both = (dropped[distance:] * dropped[:-distance]).mean()
-        assert both == pytest.approx(0.25, abs=0.003)
+        assert (dropped[distance:] * dropped[:-distance]).mean() == pytest.approx(0.25, abs=0.003)
 
 
 def test_off_in_evaluation_and_at_zero_and_elsewhere_pytorchs_own(monkeypatch):

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from helpers import copier, difference, ragged
 from unmasked import layers, products
-from unmasked.layers import Linear
+from unmasked.layers import KEPT
 from unmasked.products import product
 from unmasked.search import beam, greedy, sample
 
@@ -69,13 +69,13 @@ def test_a_layout_is_kept_until_its_weights_change(monkeypatch, change, lengths)
 
 def test_nor_beyond_its_biases_or_its_type():
     model, source = copy.deepcopy(copier()).float(), ragged([5], 12)
-    for change in (lambda: without_biases(model.decoder), model.half, model.double):
+
+    def without_biases():
+        for part in model.decoder.modules():
+            part.bias = None
+
+    for change in (without_biases, model.half, model.double):
         greedy(model, source, 9)
         change()
         assert torch.equal(greedy(model, source, 9), greedy(model, source, 9, use_cache=False))
-
-
-def without_biases(module):
-    for part in module.modules():
-        if type(part) is Linear:
-            part.bias = None
+        assert change == without_biases or not any(part in KEPT for part in model.modules())

@@ -13,11 +13,9 @@ from unmasked import AttentionMaps, Transformer
 from unmasked.config import POSITIONS
 from unmasked.masks import causal_mask, length_mask, padding_mask
 
-SOURCE_LENGTHS, TARGET_LENGTHS = [7, 4, 1], [6, 2, 5]
-
 
 def batch():
-    return ragged(SOURCE_LENGTHS), ragged(TARGET_LENGTHS)
+    return ragged([7, 4, 1]), ragged([6, 2, 5])
 
 
 @pytest.mark.parametrize("preset", MODELS)
@@ -38,11 +36,9 @@ def test_maps_say_what_each_layer_attended_to_and_change_no_logit(preset):
 
 
 @given(
-    preset=st.sampled_from([*MODELS]),
-    positions=st.sampled_from(POSITIONS),
-    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
-    extra=st.integers(1, 5),
-)
+    st.sampled_from([*MODELS]), st.sampled_from(POSITIONS),
+    st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 5),
+)  # fmt: skip
 def test_more_padding_changes_nothing(preset, positions, lengths, extra):
     model = small_model(preset, positions=positions)
     source, target = ragged(lengths), ragged(lengths[::-1])
@@ -58,41 +54,31 @@ def test_more_padding_changes_nothing(preset, positions, lengths, extra):
 def test_step_by_step_equals_all_at_once(preset, pieces):
     """So that no logit depends on a later token."""
     model, (source, target) = small_model(preset), batch()
-    mask, memory, expected = padding_mask(source), model.encode(source), AttentionMaps.empty()
-    whole = model.decode(target, memory, source_mask=mask, maps=expected)
-    state, start = model.start(), 0
-    for length in pieces:
-        stop, maps = start + length, AttentionMaps.empty()
-        piece = target[:, start:stop]
-        x = model.decode(piece, memory, source_mask=mask, state=state, maps=maps)
+    memory, state, stop = model.encode(source), model.start(), 0
+    given, expected = {"source_mask": padding_mask(source)}, AttentionMaps.empty()
+    whole = model.decode(target, memory, **given, maps=expected)
+    for piece in target.split(pieces, dim=1):
+        start, stop, maps = stop, stop + piece.shape[1], AttentionMaps.empty()
+        x = model.decode(piece, memory, **given, state=state, maps=maps)
         assert difference(x, whole[:, start:stop]) < 1e-12
         own = expected.decoder[1][:, :, start:stop, :stop]
         assert difference(maps.decoder[1], own) < 1e-12
         assert difference(maps.cross[1], expected.cross[1][:, :, start:stop]) < 1e-12
-        start = stop
 
 
 def test_a_memory_is_never_shared_out_between_sentences():
-    decoder, x, memory = (
-        small_model().decoder,
-        torch.randn(4, 3, 16).double(),
-        torch.randn(2, 4, 16),
-    )
-    one = memory[:1].double()
-    assert difference(decoder(x, one), decoder(x, one.expand(4, -1, -1))) < 1e-12
+    decoder, x, memory = small_model().decoder, *torch.randn(2, 4, 3, 16).double()
+    assert difference(decoder(x, memory[:1]), decoder(x, memory[[0, 0, 0, 0]])) < 1e-12
     with pytest.raises(RuntimeError, match="size"):
-        decoder(x, memory.double())
+        decoder(x, memory[:2])
 
 
 def test_masks_can_be_given_as_valid_lengths():
     model, (source, target) = small_model(), batch()
-    read = length_mask(torch.tensor(SOURCE_LENGTHS), 7)
-    written = length_mask(torch.tensor(TARGET_LENGTHS), 6) & causal_mask(6)
+    read = length_mask(torch.tensor([7, 4, 1]), 7)
+    written = length_mask(torch.tensor([6, 2, 5]), 6) & causal_mask(6)
     found = model(source, target, source_mask=read, target_mask=written)
     assert torch.equal(found, model(source, target))
-
-
-# --- Weights ----------------------------------------------------------------------------------
 
 
 def test_every_parameter_is_reached_by_the_gradient():
@@ -106,8 +92,7 @@ def test_every_parameter_is_reached_by_the_gradient():
 
 @pytest.mark.parametrize(("tie", "same"), [(False, (0, 0)), ("output", (0, 1)), (True, (1, 1))])
 def test_tied_means_the_same_storage_however_the_model_was_made(tie, same):
-    original = small_model(tie_embeddings=tie)
-    untied = small_model(tie_embeddings=False).count_parameters()
+    original, untied = small_model(tie_embeddings=tie), small_model().count_parameters()
     assert untied - original.count_parameters() == sum(same) * VOCABULARY * 16
     with torch.device("meta"):
         assigned, emptied = Transformer(original.config), Transformer(original.config)
@@ -115,9 +100,8 @@ def test_tied_means_the_same_storage_however_the_model_was_made(tie, same):
     state = original.state_dict()
     for model, options in ((original, {}), (assigned, {"assign": True}), (emptied.double(), {})):
         model.load_state_dict(state, **options)
-        parts = model.source_embedding.tokens, model.target_embedding.tokens, model.generator
-        source, target, output = (part.weight for part in parts)
-        assert (source is target, target is output) == tuple(map(bool, same))
+        source, target = model.source_embedding.tokens.weight, model.target_embedding.tokens.weight
+        assert (source is target, target is model.generator.weight) == same
         assert model.count_parameters() == original.count_parameters()
     tokens = batch()
     assert torch.equal(emptied.eval()(*tokens), original(*tokens))
@@ -143,20 +127,16 @@ def test_glorot_initialisation():
     assert deviation == pytest.approx(0.25, rel=0.02)
 
 
-# --- Precision, devices, compilation ----------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("need_weights", [False, True])
-def test_autocast(device, dtype, need_weights):
+@pytest.mark.parametrize("maps", [None, AttentionMaps.empty()])
+def test_autocast(device, dtype, maps):
     model = small_model(dropout=0.0).float().to(device).train()
     source, target = (tokens.to(device) for tokens in batch())
     source[1] = 0
     exact = model(source, target).detach()
     with torch.autocast(device, dtype):
-        result = model(source, target, need_weights=need_weights)
-    logits = result[0] if need_weights else result
+        logits = model(source, target, maps=maps)
     assert logits.dtype == dtype
     assert difference(logits.float(), exact) < 0.06 * exact.abs().max()
     logits.float().square().mean().backward()

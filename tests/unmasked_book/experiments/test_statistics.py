@@ -8,9 +8,9 @@ from unmasked_book.experiments.statistics import deciding, forest, interval
 
 
 def test_an_interval_is_the_mean_and_t_times_its_error():
-    found = interval([1.0, 2.0, 3.0, 4.0, 5.0])
-    reach_ = 2.776 * math.sqrt(2.5) / math.sqrt(5)
-    assert found == pytest.approx((3.0, 3.0 - reach_, 3.0 + reach_))
+    error = math.sqrt(2.5) / math.sqrt(5)
+    expected = pytest.approx((3.0, 3.0 - 2.776 * error, 3.0 + 2.776 * error))
+    assert interval([1.0, 2.0, 3.0, 4.0, 5.0]) == expected
     assert str(interval([0.5, 0.7])) == "0.6 (-0.671 to 1.87)"
 
 
