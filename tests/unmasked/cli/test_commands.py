@@ -303,7 +303,7 @@ def refused(found, name, message):
         ("train --set data.seed=4294967296", "seed: expected at most 4,294,967,295"),
         ("train --from de-en", "start: expected files of yours beside it, got none"),
         ("translate --output keep --beam 9000 {word}", "beam_size: expected at most "),
-        ("translate --output keep --beam 2 --length-penalty nan {word}", "length_penalty: expec"),
+        ("translate --output keep --beam 2 --length-penalty nan {word}", "length_penalty: "),
         ("translate --output keep --sample 1 --temperature 0 {word}", "temperature: expected "),
         ("translate --output keep --input keep", "--output: expected another file than --input"),
         ("translate --output nodir/x {word}", "--output: expected a file in a folder that exi"),
