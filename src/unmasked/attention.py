@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .errors import (
-    check_attention,
-    check_heads,
-    check_look,
-    check_mask,
-    check_probability,
-    check_vectors,
     invalid,
+    require_attention,
+    require_heads,
+    require_look,
+    require_mask,
+    require_probability,
+    require_vectors,
     shape,
 )
 from .kernels import dropout as drop
@@ -50,7 +50,7 @@ def attention(
     sinks their rows sum to one).
     """
     if check:
-        check_mask("mask", mask, check_attention(query, key, value, dropout))
+        require_mask("mask", mask, require_attention(query, key, value, dropout))
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if maps is None and sinks is None and not quicker_by_hand(query, dropout):
         return fused_attention(query, key, value, mask, bias, dropout, scale)
@@ -86,7 +86,7 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Scores → weights: rows sum to one, or to zero where nothing may be attended to."""
-    check_mask("mask", mask, scores.shape)
+    require_mask("mask", mask, scores.shape)
     if mask is None:
         return scores.softmax(-1)
     lowest = torch.finfo(scores.dtype).min  # finite: a row of minus infinities would become NaN
@@ -106,7 +106,7 @@ def additive_attention(
 
     Query and key are already projected to the width of `vector` (Bahdanau et al., 2015).
     """
-    check_mask("mask", mask, check_attention(query, key, value))
+    require_mask("mask", mask, require_attention(query, key, value))
     if vector.shape != query.shape[-1:]:
         fix = "it weighs the columns of query + key"
         raise invalid("vector", f"shape [{query.shape[-1]}]", shape(vector), fix)
@@ -127,7 +127,7 @@ class Look:
 
     def __init__(self, mask: Tensor | None = None, maps: list[Tensor] | None = None) -> None:
         if mask is not None:
-            check_look("mask", mask)
+            require_look("mask", mask)
         self.mask, self.maps = mask, maps
         self.bias: Tensor | None = None  # the same in numbers, where they are quicker to add
 
@@ -210,8 +210,8 @@ class MultiHeadAttention(nn.Module):
     def __init__(
         self, d_model: int, n_heads: int, *, dropout: float = 0.0, bias: bool = True
     ) -> None:
-        check_heads(d_model, n_heads)
-        check_probability("dropout", dropout)
+        require_heads(d_model, n_heads)
+        require_probability("dropout", dropout)
         super().__init__()
         self.d_model, self.n_heads, self.dropout = d_model, n_heads, dropout
         self.query = Linear(d_model, d_model, bias=bias)
@@ -241,11 +241,11 @@ class MultiHeadAttention(nn.Module):
         y = key if y is None else y
         y = x if y is None else y
         if not isinstance(look, Look):
-            check_vectors("x", x, self.d_model)
-            check_vectors("y", y, self.d_model, len(x))
+            require_vectors("x", x, self.d_model)
+            require_vectors("y", y, self.d_model, len(x))
             if value is not None:
-                check_vectors("value", value, self.d_model, len(x))
-                check_attention(x, y, value)
+                require_vectors("value", value, self.d_model, len(x))
+                require_attention(x, y, value)
             look = Look(mask if look is None else look, maps)
         return self.output(look(self, *self.project(x, y, look, value)))
 

@@ -6,7 +6,14 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .errors import check_choice, check_heads, check_number, check_probability, check_whole, invalid
+from .errors import (
+    invalid,
+    require_choice,
+    require_heads,
+    require_number,
+    require_probability,
+    require_whole,
+)
 
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned")
@@ -33,17 +40,17 @@ class LayerConfig:
     attention_bias: bool | None = None  # … this says otherwise for attention's
 
     def __post_init__(self) -> None:
-        check_choice("norm", self.norm, NORMS)
-        check_choice("feed_forward", self.feed_forward, FEED_FORWARDS)
-        check_choice("activation", self.activation, ACTIVATIONS)
-        check_probability("dropout", self.dropout)
+        require_choice("norm", self.norm, NORMS)
+        require_choice("feed_forward", self.feed_forward, FEED_FORWARDS)
+        require_choice("activation", self.activation, ACTIVATIONS)
+        require_probability("dropout", self.dropout)
         if self.inner_dropout is not None:
-            check_probability("inner_dropout", self.inner_dropout)
-        check_number("norm_eps", self.norm_eps, 1e-30, 1.0, "PyTorch's own is 1e-5")
-        check_choice("bias", self.bias, (True, False))
-        check_choice("attention_bias", self.attention_bias, (True, False, None))
-        check_heads(self.d_model, self.n_heads)
-        check_whole("d_ff", self.d_ff, 1)
+            require_probability("inner_dropout", self.inner_dropout)
+        require_number("norm_eps", self.norm_eps, 1e-30, 1.0, "PyTorch's own is 1e-5")
+        require_choice("bias", self.bias, (True, False))
+        require_choice("attention_bias", self.attention_bias, (True, False, None))
+        require_heads(self.d_model, self.n_heads)
+        require_whole("d_ff", self.d_ff, 1)
 
     @property
     def dropout_inside(self) -> float:
@@ -83,18 +90,18 @@ class TransformerConfig(LayerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("positions", self.positions, POSITIONS)
-        check_choice("tie_embeddings", self.tie_embeddings, (False, True, "output"))
-        check_choice("final_norm", self.final_norm, (True, False, None))
-        check_choice("scale_embeddings", self.scale_embeddings, (True, False))
-        check_choice("output_bias", self.output_bias, (True, False))
+        require_choice("positions", self.positions, POSITIONS)
+        require_choice("tie_embeddings", self.tie_embeddings, (False, True, "output"))
+        require_choice("final_norm", self.final_norm, (True, False, None))
+        require_choice("scale_embeddings", self.scale_embeddings, (True, False))
+        require_choice("output_bias", self.output_bias, (True, False))
         if self.embedding_std is not None:
             fix = "None stands for Glorot's bound"
-            check_number("embedding_std", self.embedding_std, 0.0, 1e6, fix)
+            require_number("embedding_std", self.embedding_std, 0.0, 1e6, fix)
         for name in ("source_vocab", "target_vocab", "max_len"):
-            check_whole(name, getattr(self, name))
-        check_whole("n_layers", self.n_layers, most=LAYERS)
-        check_whole("n_decoder_layers", self.decoder_layers, most=LAYERS)
+            require_whole(name, getattr(self, name))
+        require_whole("n_layers", self.n_layers, most=LAYERS)
+        require_whole("n_decoder_layers", self.decoder_layers, most=LAYERS)
         longest = TABLE // self.d_model  # 0 for a width that no memory has room for
         if self.positions == "sinusoidal" and longest and self.max_len > longest:
             fix = "choose a smaller one: positions beyond it are computed when they are met"
@@ -122,7 +129,7 @@ class TransformerConfig(LayerConfig):
         cls, name: str, *, source_vocab: int, target_vocab: int, **changes: Any
     ) -> TransformerConfig:
         """A model known by name (`PRESETS`), with your vocabularies and any changes."""
-        check_choice("name", name, tuple(PRESETS))
+        require_choice("name", name, tuple(PRESETS))
         options = {**PRESETS[name], **changes}
         return cls(source_vocab=source_vocab, target_vocab=target_vocab, **options)
 

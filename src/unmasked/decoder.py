@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from .attention import AttentionMaps, Look, MultiHeadAttention
 from .config import LayerConfig
 from .encoder import Residual, Stack
-from .errors import check_type
+from .errors import require_type
 from .feed_forward import FeedForward
 
 Looks = Sequence[tuple[Look, Look]]  # for each layer, back and across
@@ -17,7 +17,7 @@ class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward, each inside a residual."""
 
     def __init__(self, config: LayerConfig) -> None:
-        check_type("config", config, LayerConfig)
+        require_type("config", config, LayerConfig)
         super().__init__()
         width, heads, d_ff = config.d_model, config.n_heads, config.d_ff
         self.config = config

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from .attention import Look, MultiHeadAttention
 from .config import LayerConfig
-from .errors import check_type
+from .errors import require_type
 from .feed_forward import FeedForward
 from .kernels import Dropout
 
@@ -33,7 +33,7 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each inside a residual. [B, S, D] → [B, S, D]."""
 
     def __init__(self, config: LayerConfig) -> None:
-        check_type("config", config, LayerConfig)
+        require_type("config", config, LayerConfig)
         super().__init__()
         width, heads, d_ff = config.d_model, config.n_heads, config.d_ff
         self.config = config
@@ -54,7 +54,7 @@ class Stack(nn.Module):
     kind: type[nn.Module]
 
     def __init__(self, config: LayerConfig, n_layers: int, final_norm: bool = False) -> None:
-        check_type("config", config, LayerConfig)
+        require_type("config", config, LayerConfig)
         super().__init__()
         self.config = config
         self.layers = nn.ModuleList(self.kind(config) for _ in range(n_layers))

@@ -45,20 +45,20 @@ def shape(x: Tensor) -> str:
 # --- Numbers, choices, types ------------------------------------------------------------------
 
 
-def check_type(argument: str, value: object, *kinds: type) -> None:
+def require_type(argument: str, value: object, *kinds: type) -> None:
     if not isinstance(value, kinds):
         names = [kind.__name__ for kind in kinds if kind is not type(None)]
         expected = " or ".join(f"an {n}" if n[0] in "AEIOU" else f"a {n}" for n in names)
         raise invalid(argument, expected, type(value).__name__, "pass one")
 
 
-def check_choice(argument: str, value: object, choices: Sequence[object]) -> None:
+def require_choice(argument: str, value: object, choices: Sequence[object]) -> None:
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         allowed = " or ".join(repr(choice) for choice in choices)
         raise invalid(argument, allowed, repr(value), "choose one of these")
 
 
-def check_whole(argument: str, value: object, least: int = 1, most: int | None = None) -> None:
+def require_whole(argument: str, value: object, least: int = 1, most: int | None = None) -> None:
     if torch.compiler.is_compiling():  # where sizes may be symbols
         return
     whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -69,30 +69,30 @@ def check_whole(argument: str, value: object, least: int = 1, most: int | None =
         raise invalid(argument, f"at most {most:,}", shown(value), "choose a smaller one")
 
 
-def check_seed(value: object) -> None:
-    check_whole("seed", value, 0, 2**32 - 1)
+def require_seed(value: object) -> None:
+    require_whole("seed", value, 0, 2**32 - 1)
 
 
-def check_wholes(**bounds: tuple[object, int]) -> None:
+def require_wholes(**bounds: tuple[object, int]) -> None:
     """Several whole numbers, each with the least that it may be."""
     for argument, (value, least) in bounds.items():
-        check_whole(argument, value, least)
+        require_whole(argument, value, least)
 
 
-def check_heads(d_model: int, n_heads: int) -> None:
-    check_wholes(d_model=(d_model, 1), n_heads=(n_heads, 1))
+def require_heads(d_model: int, n_heads: int) -> None:
+    require_wholes(d_model=(d_model, 1), n_heads=(n_heads, 1))
     if d_model % n_heads:
         fix = "every head takes an equal share of the width"
         raise invalid("n_heads", f"a divisor of d_model={d_model}", n_heads, fix)
 
 
-def check_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
+def require_number(argument: str, value: object, low: float, high: float, fix: str) -> None:
     if not low <= as_float(value) <= high:
         expected = f"a number from {low:g} to {high:g}" if high < math.inf else f"{low:g} or more"
         raise invalid(argument, expected, shown(value), fix)
 
 
-def check_probability(argument: str, value: object) -> None:
+def require_probability(argument: str, value: object) -> None:
     if not 0.0 <= as_float(value) < 1.0:
         fix = "1 would leave nothing, so stay below it"
         raise invalid(argument, "a probability in [0, 1)", shown(value), fix)
@@ -108,7 +108,7 @@ def as_float(value: object) -> float:
         return math.nan
 
 
-def check_text(argument: str, value: object) -> None:
+def require_text(argument: str, value: object) -> None:
     """Text that can be written down: bytes that are no UTF-8 come as lone surrogates."""
     if not isinstance(value, str):
         raise invalid(argument, "a text", type(value).__name__, "decode it, or leave it out")
@@ -122,7 +122,7 @@ def check_text(argument: str, value: object) -> None:
 # --- Tensors ----------------------------------------------------------------------------------
 
 
-def check_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
+def require_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
     """Token numbers: integers [batch, length], neither of them 0, all below `vocabulary`."""
     if not isinstance(tokens, Tensor):
         fix = "wrap it with torch.tensor(...)"
@@ -146,9 +146,9 @@ def check_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -
         raise invalid(argument, f"tokens from 0 to {vocabulary - 1}", f"token {wrong}", fix)
 
 
-def check_vectors(argument: str, x: Tensor, width: int, batch: int | None = None) -> None:
+def require_vectors(argument: str, x: Tensor, width: int, batch: int | None = None) -> None:
     """Vectors [batch, length, width]."""
-    check_type(argument, x, Tensor)
+    require_type(argument, x, Tensor)
     if x.dim() != 3:
         fix = "add the missing dimension with .unsqueeze, or pass tokens through the embedding"
         raise invalid(argument, f"rank 3, [batch, length, {width}]", f"shape {shape(x)}", fix)
@@ -166,25 +166,25 @@ def check_vectors(argument: str, x: Tensor, width: int, batch: int | None = None
 WAYS = "True means 'may attend': see masks.from_ones, from_blocked and from_additive"
 
 
-def check_boolean(argument: str, mask: Tensor, fix: str = WAYS) -> None:
-    check_type(argument, mask, Tensor)
+def require_boolean(argument: str, mask: Tensor, fix: str = WAYS) -> None:
+    require_type(argument, mask, Tensor)
     if mask.dtype != torch.bool:
         raise invalid(argument, "a boolean tensor", mask.dtype, fix)
 
 
-def check_look(argument: str, mask: Tensor) -> None:
+def require_look(argument: str, mask: Tensor) -> None:
     """A boolean mask of which it is clear what it is for: sentences, heads, queries, keys."""
-    check_boolean(argument, mask)
+    require_boolean(argument, mask)
     if mask.dim() == 3 and mask.shape[0] != 1:  # of sentences or of heads?
         fix = "one for each sentence is [batch, 1, queries, keys], for each head [1, heads, …]"
         raise invalid(argument, "rank 4 or 2", shape(mask), fix)
 
 
-def check_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> None:
+def require_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> None:
     """A boolean mask that broadcasts to the shape of the attention scores, or none."""
     if mask is None:
         return
-    check_boolean(argument, mask)
+    require_boolean(argument, mask)
     trailing = tuple(scores)[len(scores) - mask.dim() :]
     pairs = zip(mask.shape, trailing, strict=False)
     if mask.dim() > len(scores) or not all(m == 1 or m == s for m, s in pairs):
@@ -192,15 +192,15 @@ def check_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> Non
         fix = "its last two dimensions are queries and keys; a mask per row is [batch, 1, 1, keys]"
         raise invalid(argument, expected, shape(mask), fix)
     if len(scores) == 4:
-        check_look(argument, mask)
+        require_look(argument, mask)
 
 
-def check_attention(
+def require_attention(
     query: Tensor, key: Tensor, value: Tensor | None = None, dropout: float = 0.0
 ) -> tuple[int, ...]:
     """Whether these can attend to those; the shape of their scores, [..., Q, S]."""
     for name, x in (("query", query), ("key", key), ("value", key if value is None else value)):
-        check_type(name, x, Tensor)
+        require_type(name, x, Tensor)
         if x.dim() < 2:
             raise invalid(name, "rank 2 or more, [..., length, width]", shape(x), "add a dimension")
     if query.shape[-1] != key.shape[-1]:
@@ -209,7 +209,7 @@ def check_attention(
     if value is not None and key.shape[-2] != value.shape[-2]:
         fix = "each key has one value"
         raise invalid("value", f"as many values as keys, {key.shape[-2]}", value.shape[-2], fix)
-    check_probability("dropout", dropout)
+    require_probability("dropout", dropout)
     batch = query.shape[:-2]
     if key.shape[:-2] != batch:  # seldom; working it out takes most of a check's time
         batch = torch.broadcast_shapes(batch, key.shape[:-2])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .errors import check_whole, invalid
+from .errors import invalid, require_whole
 from .loss import teacher_forcing, translation_loss
 from .text.corpus import Corpus
 from .text.phrasebook import Pair
@@ -126,12 +126,12 @@ def corpus_score(
     name: str, written: Sequence[str], references: Sequence[str], draws: int, lowercase: bool
 ) -> Score:
     metric = metrics(lowercase)[name]
-    check_texts(written, references)
+    require_texts(written, references)
     texts = list(written), [list(references)]
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
     if not draws:
         return Score(score, signature)
-    check_whole("draws", draws, 2)
+    require_whole("draws", draws, 2)
     return Score(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)
 
 
@@ -154,8 +154,8 @@ def paired_bootstrap(
     """
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):
-        check_texts(written, references)
-    check_whole("draws", draws, 2)
+        require_texts(written, references)
+    require_whole("draws", draws, 2)
     from sacrebleu.significance import PairedTest
 
     systems: Any = [("first", list(first)), ("second", list(second))]
@@ -174,7 +174,7 @@ def metrics(lowercase: bool = True) -> dict[str, Any]:
     return {"bleu": BLEU(lowercase=lowercase), "chrf": CHRF(lowercase=lowercase)}
 
 
-def check_texts(written: Sequence[str], references: Sequence[str]) -> None:
+def require_texts(written: Sequence[str], references: Sequence[str]) -> None:
     if len(written) != len(references) or not written:
         got = f"{len(written)} and {len(references)}"
         raise invalid("written", "as many translations as references", got, "leave none out")

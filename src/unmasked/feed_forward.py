@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .config import ACTIVATIONS, FEED_FORWARDS
-from .errors import check_choice, check_wholes
+from .errors import require_choice, require_wholes
 from .kernels import Dropout
 from .layers import Linear
 
@@ -29,9 +29,9 @@ class FeedForward(nn.Module):
         activation: str = "relu",
         bias: bool = True,
     ) -> None:
-        check_wholes(d_model=(d_model, 1), d_ff=(d_ff, 1))
-        check_choice("kind", kind, FEED_FORWARDS)
-        check_choice("activation", activation, ACTIVATIONS)
+        require_wholes(d_model=(d_model, 1), d_ff=(d_ff, 1))
+        require_choice("kind", kind, FEED_FORWARDS)
+        require_choice("activation", activation, ACTIVATIONS)
         super().__init__()
         layer = Convolution if kind == "conv" else Linear
         self.d_model, self.activation = d_model, ACTIVATION[activation]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .errors import check_probability
+from .errors import require_probability
 
 # --- Dropout ----------------------------------------------------------------------------------
 
@@ -35,7 +35,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
-        check_probability("dropout", p)
+        require_probability("dropout", p)
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:

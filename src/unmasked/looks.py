@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import masks
 from .attention import AttentionMaps, Look, MultiHeadAttention, heads, split
-from .errors import check_wholes, invalid, shape
+from .errors import invalid, require_wholes, shape
 from .kernels import take
 
 
@@ -135,7 +135,7 @@ class DecoderState:
     """
 
     def __init__(self, n_layers: int, capacity: int = 32, width: int = 1) -> None:
-        check_wholes(capacity=(capacity, 1), width=(width, 1))
+        require_wholes(capacity=(capacity, 1), width=(width, 1))
         self.looks = [(Stepwise(capacity, width), Remembered(width)) for _ in range(n_layers)]
         self.width, self.length = width, 0  # hypotheses of each sentence, tokens of each
         self.real: Tensor | None = None  # [B, 1, 1, length]: the past's padding mask

@@ -7,18 +7,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .chunked_loss import summed_loss
-from .errors import check_probability, check_tokens, invalid, shape
+from .errors import invalid, require_probability, require_tokens, shape
 from .layers import is_plain, mixing
 from .masks import padding_mask
 from .tokens import PADDING
-from .transformer import Transformer, check_called
+from .transformer import Transformer, require_called
 
 MANY = 1 << 20  # logits; above it they are made in parts
 
 
 def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
     """What the decoder reads and what it must say next: [B, T + 1] → twice [B, T]."""
-    check_tokens("target", target)
+    require_tokens("target", target)
     if target.shape[1] < 2:
         fix = "a target begins with BOS and ends with EOS"
         raise invalid("target", "at least two tokens a row", f"shape {shape(target)}", fix)
@@ -48,7 +48,7 @@ def translation_loss(
         total: for a part of a larger batch, that batch's number of labels, by which the part's sum
             is divided, so that the parts add up to the mean of the whole.
     """
-    check_loss(model, source, target, smoothing)
+    require_loss(model, source, target, smoothing)
     inputs, labels = teacher_forcing(target)
     real = labels != PADDING
     if not real.any():
@@ -103,11 +103,11 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> 
     return F.cross_entropy(precise, labels, reduction="none", label_smoothing=smoothing)
 
 
-def check_loss(model: Transformer, source: Tensor, target: Tensor, smoothing: float) -> None:
-    check_called(model)
-    check_probability("smoothing", smoothing)
-    check_tokens("source", source, model.config.source_vocab)
-    check_tokens("target", target, model.config.target_vocab)
+def require_loss(model: Transformer, source: Tensor, target: Tensor, smoothing: float) -> None:
+    require_called(model)
+    require_probability("smoothing", smoothing)
+    require_tokens("source", source, model.config.source_vocab)
+    require_tokens("target", target, model.config.target_vocab)
     if len(source) != len(target):
         fix = "give each source sentence one target"
         raise invalid("target", f"a batch of {len(source)}", len(target), fix)

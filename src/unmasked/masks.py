@@ -6,13 +6,13 @@ Every mask broadcasts to [batch, heads, queries, keys] and combines with others 
 import torch
 from torch import Tensor
 
-from .errors import check_boolean, check_tokens, check_type, check_wholes, invalid, shape
+from .errors import invalid, require_boolean, require_tokens, require_type, require_wholes, shape
 from .tokens import PADDING
 
 
 def padding_mask(tokens: Tensor, padding: int = PADDING) -> Tensor:
     """Every query may attend to the real tokens. [B, S] → [B, 1, 1, S]."""
-    check_tokens("tokens", tokens)
+    require_tokens("tokens", tokens)
     return (tokens != padding)[:, None, None, :]
 
 
@@ -21,7 +21,7 @@ def causal_mask(n: int, *, past: int = 0, device: torch.device | str | None = No
 
     With `past` keys already seen, the queries are the n positions that follow them.
     """
-    check_wholes(n=(n, 1), past=(past, 0))
+    require_wholes(n=(n, 1), past=(past, 0))
     return torch.ones(n, past + n, dtype=torch.bool, device=device).tril(past)
 
 
@@ -30,14 +30,14 @@ def length_mask(lengths: Tensor, n: int) -> Tensor:
 
     One length a row, [B] → [B, 1, 1, n], or one a query, [B, Q] → [B, 1, Q, n].
     """
-    check_lengths(lengths, n)
+    require_lengths(lengths, n)
     mask = torch.arange(n, device=lengths.device) < lengths[..., None]  # [B, n] or [B, Q, n]
     return mask[:, None, None, :] if lengths.dim() == 1 else mask[:, None]
 
 
-def check_lengths(lengths: Tensor, n: int) -> None:
-    check_wholes(n=(n, 1))
-    check_type("lengths", lengths, Tensor)
+def require_lengths(lengths: Tensor, n: int) -> None:
+    require_wholes(n=(n, 1))
+    require_type("lengths", lengths, Tensor)
     if lengths.dim() not in (1, 2):
         fix = "give one length a row, or one a query"
         raise invalid("lengths", "rank 1, [batch], or 2, [batch, queries]", shape(lengths), fix)
@@ -54,19 +54,19 @@ def check_lengths(lengths: Tensor, n: int) -> None:
 
 def from_blocked(blocked: Tensor) -> Tensor:
     """From masks where True means "hidden" (`key_padding_mask`), and back: its own inverse."""
-    check_boolean("blocked", blocked, "convert it: blocked != 0")
+    require_boolean("blocked", blocked, "convert it: blocked != 0")
     return ~blocked
 
 
 def from_ones(ones: Tensor) -> Tensor:
     """From masks of ones and zeros, where 0 is hidden."""
-    check_type("ones", ones, Tensor)
+    require_type("ones", ones, Tensor)
     return ones != 0
 
 
 def from_additive(additive: Tensor) -> Tensor:
     """From masks added to the scores: 0 is visible, minus infinity or a huge negative hidden."""
-    check_type("additive", additive, Tensor)
+    require_type("additive", additive, Tensor)
     if not additive.dtype.is_floating_point:
         fix = "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones"
         raise invalid("additive", "a floating-point tensor", additive.dtype, fix)
@@ -75,5 +75,5 @@ def from_additive(additive: Tensor) -> Tensor:
 
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """To a mask that is added to the scores: 0 where True, minus infinity elsewhere."""
-    check_boolean("mask", mask)
+    require_boolean("mask", mask)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)

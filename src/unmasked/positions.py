@@ -6,12 +6,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from .errors import check_whole, check_wholes, invalid
+from .errors import invalid, require_whole, require_wholes
 
 
 def frequencies(d_model: int) -> Tensor:
     """The angle that each pair of columns turns by at one step: 10000^(-2i/d_model), float64."""
-    check_whole("d_model", d_model)
+    require_whole("d_model", d_model)
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
@@ -46,7 +46,7 @@ class SinusoidalPositions(nn.Module):
     table: Tensor
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
-        check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
+        require_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
         super().__init__()
         self.d_model = d_model
         table = torch.empty(max_len, d_model)
@@ -76,7 +76,7 @@ class LearnedPositions(nn.Module):
     """Adds one trained vector a position; there is none to add beyond `max_len`."""
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
-        check_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
+        require_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_len, d_model))
         nn.init.xavier_uniform_(self.table)

@@ -14,12 +14,19 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from .attention import AttentionMaps
-from .errors import check_choice, check_number, check_seed, check_tokens, check_whole, invalid
+from .errors import (
+    invalid,
+    require_choice,
+    require_number,
+    require_seed,
+    require_tokens,
+    require_whole,
+)
 from .kernels import take
 from .layers import LaidOut, mixing
 from .masks import padding_mask
 from .tokens import BOS, EOS, PADDING
-from .transformer import Transformer, check_called, evaluating
+from .transformer import Transformer, evaluating, require_called
 
 EXTRA_LENGTH = 50  # the paper's limit: the source's length and fifty more (section 6.1)
 
@@ -70,7 +77,7 @@ def sample(
             without either, the random numbers are PyTorch's own.
     """
     limits = limits_of(model, source, max_new_tokens)
-    check_chance(temperature, top_k, top_p, seed)
+    require_chance(temperature, top_k, top_p, seed)
     drawn_by = generator_of(seed)
 
     def by_chance(logits: Tensor, rows: list[int]) -> Tensor:
@@ -115,8 +122,8 @@ def beam(
         normalize: "gnmt", (5 + length) / 6 (Wu et al., 2016), or "length" itself, with the end.
     """
     limits = limits_of(model, source, max_new_tokens)
-    check_beam(model, beam_size, n_best, length_penalty)
-    check_choice("normalize", normalize, tuple(LENGTHS))
+    require_beam(model, beam_size, n_best, length_penalty)
+    require_choice("normalize", normalize, tuple(LENGTHS))
     penalties = torch.tensor([penalty(n, length_penalty, normalize) for n in limits.tolist()])
     penalties = penalties.to(source.device)
     with evaluating(model):
@@ -364,39 +371,39 @@ def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
 
 def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) -> Tensor:
     """How many tokens each sentence may get, [B], once what every search is given is right."""
-    check_called(model)
-    check_tokens("source", source, model.config.source_vocab)
+    require_called(model)
+    require_tokens("source", source, model.config.source_vocab)
     reach = model.config.reach
     if max_new_tokens is None:
         return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=reach)
-    check_whole("max_new_tokens", max_new_tokens)
+    require_whole("max_new_tokens", max_new_tokens)
     if max_new_tokens > reach:
         fix = "there are no learned positions beyond it"
         raise invalid("max_new_tokens", f"at most max_len={reach}", max_new_tokens, fix)
     return torch.full((len(source),), max_new_tokens, device=source.device)
 
 
-def check_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: float) -> None:
-    check_whole("beam_size", beam_size)
+def require_beam(model: Transformer, beam_size: int, n_best: int, length_penalty: float) -> None:
+    require_whole("beam_size", beam_size)
     if beam_size > model.config.target_vocab:
         expected = f"at most the target vocabulary's {model.config.target_vocab}"
         raise invalid("beam_size", expected, beam_size, "use a smaller beam")
-    check_whole("n_best", n_best)
+    require_whole("n_best", n_best)
     if n_best > beam_size:
         fix = "a wider beam finds more hypotheses"
         raise invalid("n_best", f"at most beam_size={beam_size}", n_best, fix)
     fix = "0 compares plain log-probabilities, more favours longer sentences"
-    check_number("length_penalty", length_penalty, 0.0, 10.0, fix)
+    require_number("length_penalty", length_penalty, 0.0, 10.0, fix)
 
 
-def check_chance(temperature: float, top_k: int | None, top_p: float, seed: object) -> None:
+def require_chance(temperature: float, top_k: int | None, top_p: float, seed: object) -> None:
     fix = "as it nears 0, sampling becomes greedy search: call `greedy` for that"
-    check_number("temperature", temperature, 1e-3, 1e3, fix)
+    require_number("temperature", temperature, 1e-3, 1e3, fix)
     if top_k is not None:
-        check_whole("top_k", top_k)
-    check_number("top_p", top_p, 1e-9, 1.0, "it is a probability; 1 leaves out nothing")
+        require_whole("top_k", top_k)
+    require_number("top_p", top_p, 1e-9, 1.0, "it is a probability; 1 leaves out nothing")
     if seed is not None and not isinstance(seed, torch.Generator):
-        check_seed(seed)
+        require_seed(seed)
 
 
 def worth_dropping(n_going: int, n: int) -> bool:

@@ -16,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import RefusedError, check_choice, check_text, check_whole, invalid
+from .errors import RefusedError, invalid, require_choice, require_text, require_whole
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -65,7 +65,7 @@ class Words:
     def decode(self, numbers: Sequence[int]) -> str:
         """The words up to the first <eos>, without special tokens."""
         ended = until_end(numbers)
-        check_numbers(ended, len(self))
+        require_numbers(ended, len(self))
         return " ".join(self.words[number] for number in ended if number not in SPECIAL)
 
 
@@ -96,8 +96,8 @@ class Subwords:
     @classmethod
     def of(cls, sentences: Iterable[str], size: int, *, lowercase: bool = True) -> Subwords:
         """Learnt from these sentences: the training set's, and of nothing else."""
-        check_whole("size", size, 2 * len(SPECIAL_PIECES))
-        check_choice("lowercase", lowercase, (True, False))
+        require_whole("size", size, 2 * len(SPECIAL_PIECES))
+        require_choice("lowercase", lowercase, (True, False))
         made, special = blank(lowercase), list(SPECIAL_PIECES.values())
         made.add_special_tokens(special)  # written in a text, no piece is learnt from them
         trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False)
@@ -151,7 +151,7 @@ class Subwords:
     def decode(self, numbers: Sequence[int]) -> str:
         """The text up to the first <eos>, without special tokens."""
         ended = until_end(numbers)
-        check_numbers(ended, len(self))
+        require_numbers(ended, len(self))
         return self.tokenizer.decode(ended)
 
     @property
@@ -206,7 +206,7 @@ class Pieces:
     def decode(self, numbers: Sequence[int]) -> str:
         """The text up to the first <eos>, without special tokens."""
         ended = until_end(numbers)
-        check_numbers(ended, len(self))
+        require_numbers(ended, len(self))
         text = "".join(self.words[number] for number in ended if number not in SPECIAL_PIECES)
         return text.replace("▁", " ").strip()
 
@@ -231,11 +231,11 @@ def blank(lowercase: bool = True) -> Tokenizer:
 
 def checked(sentences: Iterable[str]) -> Iterator[str]:
     for number, sentence in enumerate(sentences, 1):
-        check_text(f"sentence {number}", sentence)
+        require_text(f"sentence {number}", sentence)
         yield sentence
 
 
-def check_numbers(numbers: Sequence[int], size: int) -> None:
+def require_numbers(numbers: Sequence[int], size: int) -> None:
     if wrong := [number for number in numbers if not 0 <= number < size]:
         fix = "take the vocabulary that the model was trained with"
         raise invalid("numbers", f"tokens from 0 to {size - 1}", wrong[0], fix)

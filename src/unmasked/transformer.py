@@ -16,7 +16,7 @@ from .attention import AttentionMaps, Mapped
 from .config import TransformerConfig
 from .decoder import Decoder
 from .encoder import Encoder
-from .errors import check_mask, check_tokens, check_type, check_vectors, invalid, shape
+from .errors import invalid, require_mask, require_tokens, require_type, require_vectors, shape
 from .kernels import Dropout
 from .layers import Linear
 from .looks import DecoderState, Layout, Packed
@@ -46,7 +46,7 @@ class Transformer(Mapped):
     """
 
     def __init__(self, config: TransformerConfig) -> None:
-        check_type("config", config, TransformerConfig)
+        require_type("config", config, TransformerConfig)
         super().__init__()
         self.config = config
         self.source_embedding = Embedding(config, config.source_vocab)
@@ -72,7 +72,7 @@ class Transformer(Mapped):
         `source_mask` hides source words from the encoder and from the decoder alike; for two masks
         call `encode` and `decode`.
         """
-        check_tokens("source", source)
+        require_tokens("source", source)
         source_mask = masks.padding_mask(source) if source_mask is None else source_mask
         if isinstance(source_mask, Tensor) and [1, *source_mask.shape][-2] != 1:
             fix = "a mask with a row for each query is one side's: call encode and decode"
@@ -94,10 +94,10 @@ class Transformer(Mapped):
         With `only`, [B, S], no other position is computed, and the memory is zero there: for a
         model whose parts work position by position (`layers.mixing`), and masks that hide the rest.
         """
-        check_type("maps", maps, AttentionMaps, type(None))
-        check_tokens("source", source, self.config.source_vocab)
+        require_type("maps", maps, AttentionMaps, type(None))
+        require_tokens("source", source, self.config.source_vocab)
         batch, length = source.shape
-        check_mask("source_mask", source_mask, (batch, self.config.n_heads, length, length))
+        require_mask("source_mask", source_mask, (batch, self.config.n_heads, length, length))
         mask = masks.padding_mask(source) if source_mask is None else source_mask
         x = self.source_embedding(source)
         if only is None:
@@ -124,8 +124,8 @@ class Transformer(Mapped):
         """
         start = 0 if state is None else state.length
         if state is None or not state.generated:
-            self.check_decode(target, memory, source_mask, target_mask, state)
-            check_type("maps", maps, AttentionMaps, type(None))
+            self.require_decode(target, memory, source_mask, target_mask, state)
+            require_type("maps", maps, AttentionMaps, type(None))
         x = self.target_embedding(target, start)
         if state is not None:
             looks = state.next(target, target_mask, source_mask, maps)
@@ -150,7 +150,7 @@ class Transformer(Mapped):
         """
         return DecoderState(len(self.decoder.layers), capacity, width)
 
-    def check_decode(
+    def require_decode(
         self,
         target: Tensor,
         memory: Tensor,
@@ -158,11 +158,11 @@ class Transformer(Mapped):
         target_mask: Tensor | None,
         state: DecoderState | None,
     ) -> None:
-        check_vectors("memory", memory, self.config.d_model)
+        require_vectors("memory", memory, self.config.d_model)
         if source_mask is None:
             fix = "pass padding_mask(source): a memory does not know its padding"
             raise invalid("source_mask", "a boolean tensor", None, fix)
-        check_tokens("target", target, self.config.target_vocab)
+        require_tokens("target", target, self.config.target_vocab)
         batch, length = target.shape
         width, start = (1, 0) if state is None else (state.width, state.length)
         if state is not None:
@@ -171,8 +171,8 @@ class Transformer(Mapped):
             fix = "give each source sentence one target"
             raise invalid("target", f"a batch of {len(memory) * width}", batch, fix)
         queries = len(memory), self.config.n_heads, length
-        check_mask("source_mask", source_mask, (*queries, memory.shape[1]))
-        check_mask("target_mask", target_mask, (*queries, start + length))
+        require_mask("source_mask", source_mask, (*queries, memory.shape[1]))
+        require_mask("target_mask", target_mask, (*queries, start + length))
 
     # --- Weights --------------------------------------------------------------------------------
 
@@ -202,9 +202,9 @@ class Transformer(Mapped):
         return sum(parameter.numel() for parameter in self.parameters())
 
 
-def check_called(model: Transformer) -> None:
+def require_called(model: Transformer) -> None:
     """That nothing is lost where encode, decode and generator are called instead of the model."""
-    check_type("model", model, Transformer)
+    require_type("model", model, Transformer)
     own = type(model).forward is not Transformer.forward or "forward" in vars(model)
     if own or model._forward_hooks or model._forward_pre_hooks:
         got = "a forward of its own" if own else "a hook on the whole of it"

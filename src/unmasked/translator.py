@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from .errors import check_text, check_type, check_whole, invalid, printable
-from .search import beam, check_chance, generator_of, greedy, sample
+from .errors import invalid, printable, require_text, require_type, require_whole
+from .search import beam, generator_of, greedy, require_chance, sample
 from .storage.model import Kept, read, tensors_to_keep, write
-from .storage.weights import check_finite, filled, tensors_of
+from .storage.weights import filled, require_finite, tensors_of
 from .text.corpus import Corpus
 from .text.sources import languages
 from .tokens import EOS, Vocabulary, pad
@@ -37,7 +37,7 @@ class Translator:
         target: Vocabulary,
         about: Mapping[str, Any] | None = None,
     ) -> None:
-        check_type("model", model, Transformer)
+        require_type("model", model, Transformer)
         for name, words, size in (
             ("source", source, model.config.source_vocab),
             ("target", target, model.config.target_vocab),
@@ -54,7 +54,7 @@ class Translator:
         return pad([self.read(sentence) for sentence in sentences])
 
     def read(self, sentence: str) -> list[int]:
-        check_text("sentence", sentence)
+        require_text("sentence", sentence)
         return [*self.source.encode(sentence), EOS]
 
     @property
@@ -87,7 +87,7 @@ class Translator:
             progress: shows a bar, on a terminal.
         """
         beam_size = self.about.get("beam_size", 1) if beam_size is None else beam_size
-        check_whole("beam_size", beam_size)
+        require_whole("beam_size", beam_size)
         if length_penalty is not None and beam_size == 1:
             fix = "give beam_size=5, for example, or leave it out"
             raise invalid("length_penalty", "a beam that it could be for", length_penalty, fix)
@@ -122,11 +122,11 @@ class Translator:
 
         With a seed they are the same each time. See `search.sample` for the options.
         """
-        check_whole("n_samples", n_samples)
+        require_whole("n_samples", n_samples)
         if isinstance(sentences, str):
             fix = "put it in a list, even if it is alone"
             raise invalid("sentences", "a list of sentences", "a single text", fix)
-        check_chance(temperature, top_k, top_p, seed)
+        require_chance(temperature, top_k, top_p, seed)
         generator = generator_of(seed)  # one for all batches
         options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
 
@@ -217,7 +217,7 @@ class Translator:
         if {tensor.dtype for tensor in kept.tensors.values()} == {torch.float64}:
             model.double()
         filled(model, kept.tensors)
-        check_finite(tensors_of(model), "the weights are too large for the model's own type")
+        require_finite(tensors_of(model), "the weights are too large for the model's own type")
         return cls(model.eval(), kept.source, kept.target, kept.about)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unmasked.attention import MultiHeadAttention
 from unmasked.encoder import Residual
-from unmasked.errors import check_choice, invalid
+from unmasked.errors import invalid, require_choice
 from unmasked.transformer import Transformer
 
 Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: from 0
@@ -25,7 +25,7 @@ def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Tran
     model = copy.deepcopy(model)
     with torch.no_grad():
         for part in parts:
-            check_choice("part", part, tuple(PARTS))
+            require_choice("part", part, tuple(PARTS))
             PARTS[part](model)
         for head in heads:
             silence(model, head)

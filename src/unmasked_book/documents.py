@@ -10,7 +10,7 @@ treat which.
 from typing import Any
 
 from unmasked.config import TransformerConfig
-from unmasked.errors import check_choice
+from unmasked.errors import require_choice
 
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "pytorch_walkthrough": {"feed_forward": "conv", "attention_bias": False,
@@ -28,6 +28,6 @@ def document(
     name: str, *, source_vocab: int, target_vocab: int, **changes: Any
 ) -> TransformerConfig:
     """A document's model by the document's name, with your vocabularies and any changes."""
-    check_choice("name", name, tuple(DOCUMENTS))
+    require_choice("name", name, tuple(DOCUMENTS))
     options = {**DOCUMENTS[name], **changes}
     return TransformerConfig(source_vocab=source_vocab, target_vocab=target_vocab, **options)

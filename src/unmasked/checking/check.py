@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ..errors import check_type, check_whole, invalid
+from ..errors import invalid, require_type, require_whole
 from ..search import Steps
 from ..tokens import PADDING
 from ..transformer import Transformer
@@ -52,12 +52,12 @@ def check(
         seed: the same one gives the same report.
         quiet: prints nothing.
     """
-    check_type("model", model, nn.Module)
+    require_type("model", model, nn.Module)
     pairs, config = list(tied), None
     if isinstance(model, Transformer):
         config, pairs = model.config, pairs + pairs_of(model)
         step = step_by_step if step is None and forward is None else step
-    check_arguments(model, {"forward": forward, "step": step}, pairs, seed)
+    require_arguments(model, {"forward": forward, "step": step}, pairs, seed)
     source_vocab = vocabulary_size("source_vocab", source_vocab, config, padding)
     target_vocab = vocabulary_size("target_vocab", target_vocab, config, padding)
     cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
@@ -132,7 +132,7 @@ def pairs_of(model: Transformer) -> list[tuple[str, str]]:
 FEWEST = 4  # padding and three words: neighbours can differ, and change places
 
 
-def check_arguments(
+def require_arguments(
     model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int
 ) -> None:
     if isinstance(model, torch.jit.ScriptModule):
@@ -154,7 +154,7 @@ def check_arguments(
             if not isinstance(name, str) or name not in named:
                 fix = "model.named_parameters(remove_duplicate=False) lists them"
                 raise invalid("tied", "names of parameters", repr(name), fix)
-    check_whole("seed", seed, 0)
+    require_whole("seed", seed, 0)
 
 
 def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
@@ -163,8 +163,8 @@ def vocabulary_size(argument: str, size: int | None, known: object, padding: int
     if size is None:
         fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"
         raise invalid(argument, "the number of words", None, fix)
-    check_whole(argument, size, FEWEST, 10**8)
-    check_whole("padding", padding, 0)
+    require_whole(argument, size, FEWEST, 10**8)
+    require_whole("padding", padding, 0)
     if padding >= size:
         fix = "name the token that fills short sentences"
         raise invalid("padding", f"a token below {argument}={size}", padding, fix)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Literal
 
-from ..errors import check_choice
+from ..errors import require_choice
 
 Verdict = Literal["passed", "fault", "note", "not offered"]
 MARKS: dict[Verdict, str] = {"passed": "ok", "fault": "FAULT", "note": "note", "not offered": "-"}
@@ -56,7 +56,7 @@ class Report:
         return {finding.property: finding.verdict for finding in self.findings}
 
     def __getitem__(self, name: str) -> Finding:
-        check_choice("property", name, tuple(CLAIMS))
+        require_choice("property", name, tuple(CLAIMS))
         return next(finding for finding in self.findings if finding.property == name)
 
     def summary(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import check_choice, check_whole, invalid
+from ..errors import invalid, require_choice, require_whole
 from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_words
 from ..text.corpus import lines
 from ..text.multi30k import SPLITS, multi30k
@@ -36,9 +36,9 @@ def main(words: Sequence[str]) -> None:
     options = parser.parse_args(words)
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
-            check_whole(f"--{name}", getattr(options, name), 1)
+            require_whole(f"--{name}", getattr(options, name), 1)
     if options.test and len(options.test) == 1:
-        check_choice("--test", options.test[0], TESTS)
+        require_choice("--test", options.test[0], TESTS)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
@@ -98,7 +98,7 @@ def texts(
     if not pairs:
         raise invalid("--test", "sentences", "none", "check the files")
     own = translator.about.get("beam_size", 5)
-    check_whole("the model's beam_size", own)
+    require_whole("the model's beam_size", own)
     for size in [options.beam] if options.beam else [1, own]:
         penalty = options.length_penalty
         source, target = zip(*pairs, strict=True)

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from ..errors import check_whole, invalid
+from ..errors import invalid, require_whole
 from ..storage.model import MODEL
 from ..training.run import SIZES, TABLES, run, sized
 from ..translator import load
@@ -86,7 +86,7 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
         parser.error("give --train or --preset, not both")
     for name in ("every", "checkpoint_every"):
         if getattr(options, name) is not None:
-            check_whole(f"--{name.replace('_', '-')}", getattr(options, name))
+            require_whole(f"--{name.replace('_', '-')}", getattr(options, name))
     named = [(*name.split("."), vars(options)[name.partition(".")[2]]) for name in NAMED]
     named.append(("data", "name", "files" if options.train else None))
     options.set = [each for each in named if each[2] is not None] + options.set

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..errors import check_seed, check_whole, invalid, written_out
+from ..errors import invalid, require_seed, require_whole, written_out
 from ..search import generator_of
 from ..text.corpus import decoded, lines_of
 from ..translator import Translator, load
@@ -42,9 +42,9 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="of --sample: the same each time")
     add_device(parser)
     options = parser.parse_args(words)
-    check_options(options)
+    require_options(options)
     if options.seed is not None:
-        check_seed(options.seed)
+        require_seed(options.seed)
         options.seed = generator_of(options.seed)  # one for all portions
     device = chosen_device(options.device)
     translator = load(options.model)
@@ -64,9 +64,9 @@ def main(words: Sequence[str]) -> None:
             print(line if file else written_out(line), file=file, flush=not file)
 
 
-def check_options(options: Any) -> None:
+def require_options(options: Any) -> None:
     """Refuses what would have no effect."""
-    check_whole("--beam", 1 if options.beam is None else options.beam)
+    require_whole("--beam", 1 if options.beam is None else options.beam)
     if options.input and options.sentences:
         raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
     if options.output not in (None, "-"):
@@ -80,7 +80,7 @@ def check_options(options: Any) -> None:
         name = f"--{chance_options[0].replace('_', '-')}"
         raise invalid(name, "--sample beside it", "none", "it is for sampling alone")
     if options.sample is not None:
-        check_whole("--sample", options.sample)
+        require_whole("--sample", options.sample)
         if options.beam not in (None, 1):
             raise invalid("--sample", "no --beam beside it", options.beam, "choose one of the two")
     if options.length_penalty is not None and options.beam in (None, 1):

@@ -15,7 +15,7 @@ from ..attention import MultiHeadAttention
 from ..config import LayerConfig, TransformerConfig
 from ..decoder import DecoderLayer
 from ..encoder import EncoderLayer
-from ..errors import check_type, invalid
+from ..errors import invalid, require_type
 from ..feed_forward import ACTIVATION
 from ..masks import causal_mask
 from ..structure import differences
@@ -31,8 +31,8 @@ def to_torch(module: nn.Module) -> Any:
             which that class lacks); or an EncoderLayer, DecoderLayer or MultiHeadAttention, which
             become their namesakes. All are batch_first.
     """
-    check_type("module", module, Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention)
-    check_as_configured(module)
+    require_type("module", module, Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention)
+    require_as_configured(module)
     like = next(module.parameters())
     theirs = counterpart(module, device=like.device, dtype=like.dtype)
     with torch.no_grad():
@@ -53,22 +53,22 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
             TransformerConfig.
     """
     parts = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention)
-    check_type("module", module, nn.Transformer, *parts)
+    require_type("module", module, nn.Transformer, *parts)
     if isinstance(module, parts) and (config is not None or options):
         fix = "a part says everything about itself"
         raise invalid("options", "none", config or sorted(options), fix)
     if isinstance(module, nn.MultiheadAttention):
         given = {"dropout": module.dropout, "bias": module.in_proj_bias is not None}
         ours: Any = MultiHeadAttention(module.embed_dim, module.num_heads, **given)
-        check_as_made(module, ours)
+        require_as_made(module, ours)
     elif isinstance(module, nn.Transformer):
         own = TransformerConfig(source_vocab=1, target_vocab=1, **stack_options(module))
-        check_as_made(module, without_numbers(own), module.encoder.layers[0])
+        require_as_made(module, without_numbers(own), module.encoder.layers[0])
         ours = Transformer(chosen(own, config, options))
     else:
         kind = EncoderLayer if isinstance(module, nn.TransformerEncoderLayer) else DecoderLayer
         ours = kind(LayerConfig(**layer_options(module)))
-        check_as_made(module, ours, module)
+        require_as_made(module, ours, module)
     ours.to(next(module.parameters()))
     with torch.no_grad():
         for name, our, their in matching_tensors(ours, module):
@@ -80,7 +80,7 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
     return ours.train(module.training)
 
 
-def check_as_configured(module: Any) -> None:
+def require_as_configured(module: Any) -> None:
     """Refuses what was changed after it was made: its counterpart is made by the configuration."""
     with torch.device("meta"):
         if isinstance(module, MultiHeadAttention):
@@ -99,7 +99,7 @@ def check_as_configured(module: Any) -> None:
         raise invalid("module", "parts as configured", f"another {paths[0]}", fix)
 
 
-def check_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None:
+def require_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None:
     """Refuses what PyTorch would not make by the options that were read from the first layer."""
     given: Any = {}
     if layer is not None:
@@ -235,7 +235,7 @@ def chosen(
     elif options:
         fix = "put everything into the configuration"
         raise invalid("options", "none beside a config", sorted(options), fix)
-    check_type("config", config, TransformerConfig)
+    require_type("config", config, TransformerConfig)
     for name in _SILENT:
         ours, theirs = getattr(config, name), getattr(own, name)
         if ours != theirs:

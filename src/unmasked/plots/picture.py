@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
-from ..errors import check_type, invalid
+from ..errors import invalid, require_type
 
 PAD = "<pad>"  # the word that stands for padding: its label is grey, what it hides has a colour
 INK, GREY = "#20262d", "#6b737c"
@@ -104,7 +104,7 @@ def in_a_row(names: Collection[str]) -> int:
 
 def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
     """The last two dimensions as an array; those before them must have length one."""
-    check_type(name, values, Tensor, np.ndarray)
+    require_type(name, values, Tensor, np.ndarray)
     array = values.detach().cpu().float().numpy() if isinstance(values, Tensor) else values
     if array.ndim < 2 or array.size != array.shape[-2] * array.shape[-1]:
         fix = "choose one of the batch and one head, such as x[0, 0]"

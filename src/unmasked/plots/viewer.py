@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from ..attention import AttentionMaps
-from ..errors import check_type, invalid
+from ..errors import invalid, require_type
 
 KINDS = {  # title → which maps, whose words are the queries, whose the keys
     "across: target looks at source": ("cross", "target", "source"),
@@ -46,7 +46,7 @@ def attention_view(
     The maps are those of `model(…, need_weights=True)` for a batch of one; the tokens are the words
     that the encoder and the decoder have read. It opens at cross-attention's `layer` and `head`.
     """
-    check_type("maps", maps, AttentionMaps)
+    require_type("maps", maps, AttentionMaps)
     words = {"source": written(source_tokens), "target": written(target_tokens)}
     n_heads = maps.cross[0].shape[-3]
     data: dict[str, Any] = {"words": words, "maps": {}, "opens": [layer, head]}
@@ -79,7 +79,7 @@ def written(tokens: Sequence[str]) -> list[str]:
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:
     """The weights of one layer, [1, H, Q, S] or [H, Q, S], in whole percent."""
-    check_type(name, layer, Tensor)
+    require_type(name, layer, Tensor)
     layer = layer[0] if layer.dim() == 4 and len(layer) == 1 else layer
     if layer.dim() != 3 or layer.shape[1:] != (queries, keys):
         expected = f"one sentence's weights, [heads, {queries}, {keys}] as there are words"

@@ -34,7 +34,7 @@ def read_marian(
     folder: Path, kept: Mapping[str, Any]
 ) -> tuple[TransformerConfig, dict[str, Tensor], Pieces, Pieces, dict[str, Any]]:
     """Configuration, tensors by our names, the words of both sides, and what is said about it."""
-    check_allowed(folder, kept)
+    require_allowed(folder, kept)
     numbers, file = json.loads(text_of(folder / "vocab.json")), folder / "generation_config.json"
     given = {**kept, **(json.loads(text_of(file)) if file.exists() else {})}
     words = sorted(numbers, key=numbers.__getitem__)
@@ -62,7 +62,7 @@ def read_marian(
     return config, renamed(tensors_in(folder), config, order), source, target, about
 
 
-def check_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
+def require_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
     found = {**kept, "target_vocab.json": (folder / "target_vocab.json").exists()}
     for name, allowed in {
         "share_encoder_decoder_embeddings": [True],

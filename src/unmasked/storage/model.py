@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..config import TransformerConfig
-from ..errors import RefusedError, check_choice, check_type, invalid, printable
+from ..errors import RefusedError, invalid, printable, require_choice, require_type
 from ..layers import is_heard
 from ..structure import differences
 from ..tokens import Pieces, Subwords, Vocabulary, Words, same_words
@@ -25,7 +25,7 @@ from ..transformer import Transformer, without_numbers
 from . import files
 from .files import bytes_of, text_of
 from .marian import read_marian
-from .weights import check_finite, check_shapes, shapes_in, tensors_of
+from .weights import require_finite, require_shapes, shapes_in, tensors_of
 
 FORMAT, FOLDER = "unmasked model 4", "unmasked model 3"
 MODEL, CONFIG = "model.safetensors", "config.json"
@@ -50,13 +50,13 @@ class Kept(NamedTuple):
 
 def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
     """Writes a model's file, with weights rounded to a `dtype`."""
-    check_choice("dtype", dtype, DTYPES)
+    require_choice("dtype", dtype, DTYPES)
     if path.suffix != ".safetensors":
         fix = f"call it {path / MODEL if path.is_dir() else f'{path}.safetensors'}"
         raise invalid("path", "a file's name that ends in .safetensors", repr(str(path)), fix)
-    check_finite(kept.tensors, "train again at a lower rate, or go back to an earlier checkpoint")
+    require_finite(kept.tensors, "train again at a lower rate, or go back to an earlier checkpoint")
     tensors = {name: x.detach().to("cpu", dtype) for name, x in kept.tensors.items()}
-    check_finite(tensors, "the weights are too large for this dtype: choose bfloat16, or None")
+    require_finite(tensors, "the weights are too large for this dtype: choose bfloat16, or None")
     words = words_said(kept.source, kept.target)
     said = {"format": FORMAT, "model": vars(kept.config), **words, "about": kept.about}
     files.write(path, tensors, said)
@@ -129,8 +129,8 @@ def found_in(path: Path) -> Kept:
     if said.get("model_type") != "marian":
         return parsed(*of_folder(path, said))
     kept = Kept(*read_marian(path, said))
-    check_sizes(kept.config, shapes_in(kept.tensors))
-    check_finite(kept.tensors, "fetch the file again")
+    require_sizes(kept.config, shapes_in(kept.tensors))
+    require_finite(kept.tensors, "fetch the file again")
     return kept
 
 
@@ -159,12 +159,12 @@ def parsed(path: Path, said: Any = None) -> Kept:
             raise ValueError(f"the format {found!r} instead of {FORMAT!r}")
         config = TransformerConfig(**said["model"])
         shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
-        check_sizes(config, shapes)
+        require_sizes(config, shapes)
         tensors = files.tensors_in(file)
-    check_type("about", said["about"], dict)
+    require_type("about", said["about"], dict)
     if strange := {x.dtype for x in tensors.values()}.difference(DTYPES):
         raise ValueError(f"weights of the type {min(map(str, strange))}")
-    check_finite(tensors, "fetch or make the file again")
+    require_finite(tensors, "fetch or make the file again")
     return Kept(config, tensors, *words_in(said), said["about"])
 
 
@@ -178,7 +178,7 @@ def words_in(said: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
     return Words(said["source"]), Words(said["target"])
 
 
-def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
+def require_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
     """Refuses weights of another shape than configured, before memory is taken for them."""
     layers = config.n_layers + config.decoder_layers
     if 10 * config.n_layers + 16 * config.decoder_layers > len(shapes):  # without any bias
@@ -188,4 +188,4 @@ def check_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> N
     except (RuntimeError, TypeError) as error:  # beyond what 64 bits can count
         reason = str(error).partition("\n")[0]
         raise ValueError(f"sizes that no memory has room for ({reason})") from None
-    check_shapes(shapes_in(own), shapes)
+    require_shapes(shapes_in(own), shapes)

@@ -19,7 +19,7 @@ def shapes_in(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
     return {name: list(tensor.shape) for name, tensor in tensors.items()}
 
 
-def check_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
+def require_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
     """Refuses others that are not the tensors of this very model."""
     if missing := own.keys() - others.keys():
         raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
@@ -32,7 +32,7 @@ def check_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) 
             raise invalid(name, f"shape {own[name]}", shape, fix)
 
 
-def check_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
+def require_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
     for name, tensor in tensors.items():
         if not tensor.sum().isfinite() and not tensor.isfinite().all():  # the sum needs no memory
             what = "NaN" if tensor.isnan().any() else "an infinite one"
@@ -41,7 +41,7 @@ def check_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
 
 def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Does as `set_tensors` for a module on the meta device: these become its own, uncopied."""
-    check_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
+    require_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
     # Memory that is never touched. `to_empty` does the same, and takes a second to load SymPy.
     module._apply(lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -52,6 +52,6 @@ def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Puts the numbers where `tensors_of` found them; refuses those of another model."""
     own = tensors_of(module)
-    check_shapes(shapes_in(own), shapes_in(tensors))
+    require_shapes(shapes_in(own), shapes_in(tensors))
     for name, tensor in tensors.items():
         own[name].copy_(tensor)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import check_whole, invalid, shown
+from ..errors import invalid, require_whole, shown
 from ..tokens import BOS, EOS, Vocabulary, pad, same_words
 
 LINE = 1 << 24  # bytes of a line at most
@@ -28,7 +28,7 @@ def batches_by_tokens(
     Sentences of one length and the order of the batches are shuffled. For pairs give the longer
     of the two lengths. Each sentence is in exactly one batch.
     """
-    check_whole("max_tokens", max_tokens, 1)
+    require_whole("max_tokens", max_tokens, 1)
     if len(lengths) == 0:
         raise invalid("lengths", "at least one sentence", "none", "check the corpus that was read")
     longest = max(lengths)
@@ -180,7 +180,7 @@ class StreamedCorpus(Corpus):
         buffer: int = 50_000,
         longest: int | None = None,
     ) -> None:
-        check_whole("buffer", buffer, 1)
+        require_whole("buffer", buffer, 1)
         self.read, self.buffer = read, buffer
         self.source, self.target, self.longest = source, target, longest
         self.pairs, self.joint = [], same_words(source, target)

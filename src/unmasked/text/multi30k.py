@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from ..errors import check_choice, invalid
+from ..errors import invalid, require_choice
 
 # A commit instead of a branch, because its files never change. There are two versions of train.en:
 # its makers corrected some lines later. This commit and the sums mean the one before that; a
@@ -48,7 +48,7 @@ def multi30k(split: str = "train") -> list[tuple[str, str]]:
     Each use checks the sum of each file. For the test sets of 2017 and 2018 the known sums are MD5:
     they show damage, but not a forgery. Where a download fails, an OSError says why and what to do.
     """
-    check_choice("split", split, SPLITS)
+    require_choice("split", split, SPLITS)
     german, english = (read_lines(locate(f"{split}.{side}.gz")) for side in ("de", "en"))
     return list(zip(german, english, strict=True))
 

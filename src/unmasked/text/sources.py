@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import check_choice, check_seed, check_whole, invalid
+from ..errors import invalid, require_choice, require_seed, require_whole
 from ..tokens import Subwords, Vocabulary, Words
 from .corpus import Corpus, StreamedCorpus, lines, short
 from .multi30k import multi30k
@@ -39,7 +39,7 @@ class Data(NamedTuple):
 
 def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
     """German to English, with a vocabulary made of the training sentences."""
-    check_seed(seed)
+    require_seed(seed)
     pairs = [(pair.german, pair.english) for pair in sentence_pairs(count, seed=seed)]
     return Data(pairs, Words.of(german for german, _ in pairs), Words.of(text for _, text in pairs))
 
@@ -52,7 +52,7 @@ def phrasebook_test(count: int) -> list[Pair]:
 def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000) -> Data:
     """Multi30k's captions, in subwords that both languages share."""
     directed([], source, target)  # before anything is downloaded
-    check_whole("vocabulary", vocabulary, 100)
+    require_whole("vocabulary", vocabulary, 100)
     german, english = (list(side) for side in zip(*multi30k("train"), strict=True))
     shared = Subwords.of([*german, *english], vocabulary)
     training, validation = (directed(multi30k(split), source, target) for split in ("train", "val"))
@@ -133,8 +133,8 @@ def files_data(
     """Two files of the user's, a sentence a line, in subwords that both languages share, or in
     `words` that there are already. Without others for validation, some pairs are held out for it.
     """
-    check_whole("vocabulary", vocabulary, 100)
-    check_whole("max_length", max_length, 2)
+    require_whole("vocabulary", vocabulary, 100)
+    require_whole("max_length", max_length, 2)
     texts = Texts("train", train)
     notes = [texts.note]
     if valid is not None:
@@ -182,9 +182,9 @@ def languages(
 
 def load_data(name: str, options: Mapping[str, Any], **more: Any) -> Data:
     """Returns data by name, as a recipe's [data] says; `more` is not for recipes."""
-    check_choice("data.name", name, tuple(SOURCES))
+    require_choice("data.name", name, tuple(SOURCES))
     found = inspect.signature(SOURCES[name]).parameters.values()
     known = [each.name for each in found if each.kind is not each.KEYWORD_ONLY]
     for option in options:
-        check_choice(f"[data] of {name}", option, known)
+        require_choice(f"[data] of {name}", option, known)
     return SOURCES[name](**options, **more)

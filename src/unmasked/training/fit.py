@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import check_number, invalid
+from ..errors import invalid, require_number
 
 
 def fit(
@@ -26,7 +26,7 @@ def fit(
             of the steps and lets it fall to nearly nothing; meanwhile it lowers and raises Adam's
             first beta.
     """
-    check_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
+    require_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
     work: list[Any] = list(batches)
     if not work:
         fix = "check the data that they are made of"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import check_whole, invalid
+from ..errors import invalid, require_whole
 
 if TYPE_CHECKING:
     from ..plots.picture import Picture
@@ -43,7 +43,7 @@ class History:
 
     def table(self, *names: str, last: int = 10) -> str:
         """The last rows, as text."""
-        check_whole("last", last, 1)
+        require_whole("last", last, 1)
         self.check(*names)
         columns = list(names) or self.names()
         lines = [[cell(row[n]) if n in row else "" for n in columns] for row in self.rows[-last:]]

@@ -10,7 +10,14 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from ..errors import check_choice, check_number, check_probability, check_seed, check_whole, invalid
+from ..errors import (
+    invalid,
+    require_choice,
+    require_number,
+    require_probability,
+    require_seed,
+    require_whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +44,27 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("steps", "tokens", "warmup"):
-            check_whole(name, getattr(self, name), 1, 10**9)
-        check_whole("accumulate", self.accumulate, 1, 10**5)
-        check_seed(self.seed)
+            require_whole(name, getattr(self, name), 1, 10**9)
+        require_whole("accumulate", self.accumulate, 1, 10**5)
+        require_seed(self.seed)
         if self.patience is not None:
-            check_whole("patience", self.patience)
-        check_choice("schedule", self.schedule, ("trapezoid", "paper"))
-        check_choice("optimizer", self.optimizer, ("adamw", "adam"))
-        check_choice("precision", self.precision, ("float32", "bfloat16"))
+            require_whole("patience", self.patience)
+        require_choice("schedule", self.schedule, ("trapezoid", "paper"))
+        require_choice("optimizer", self.optimizer, ("adamw", "adam"))
+        require_choice("precision", self.precision, ("float32", "bfloat16"))
         for name in ("packed", "compile"):
-            check_choice(name, getattr(self, name), (True, False))
-        check_number("beta2", self.beta2, 1e-9, 1 - 1e-9, "0.98 is the paper's")
+            require_choice(name, getattr(self, name), (True, False))
+        require_number("beta2", self.beta2, 1e-9, 1 - 1e-9, "0.98 is the paper's")
         for name in ("weight_decay", "smoothing"):
-            check_probability(name, getattr(self, name))
+            require_probability(name, getattr(self, name))
         for name in ("cooldown", "both_ways"):
-            check_number(name, getattr(self, name), 0.0, 1.0, "it is a share of the steps")
+            require_number(name, getattr(self, name), 0.0, 1.0, "it is a share of the steps")
         if self.rate is not None:
-            check_number("rate", self.rate, 0.0, 1.0, "0.003 is a good first try")
+            require_number("rate", self.rate, 0.0, 1.0, "0.003 is a good first try")
         if self.clip is not None:
-            check_number("clip", self.clip, 1e-9, 1e9, "None does not clip")
+            require_number("clip", self.clip, 1e-9, 1e9, "None does not clip")
         if self.average is not None:
-            check_probability("average", self.average)
+            require_probability("average", self.average)
         if self.schedule == "trapezoid" and self.rate is None:
             fix = "None is the paper's own, for schedule='paper'"
             raise invalid("rate", "a number for the trapezoid", None, fix)
@@ -74,7 +81,7 @@ def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
     The paper's (equation 3) rises in a line and falls like 1/√step. The trapezoid rises in a line,
     stays, and falls in a line to nothing at the end.
     """
-    check_whole("step", step)
+    require_whole("step", step)
     peak = (d_model * recipe.warmup) ** -0.5 if recipe.rate is None else recipe.rate
     rising = step / recipe.warmup
     if recipe.schedule == "paper":

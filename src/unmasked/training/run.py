@@ -16,7 +16,7 @@ import torch
 from tqdm import tqdm
 
 from ..config import TransformerConfig
-from ..errors import check_choice, invalid
+from ..errors import invalid, require_choice
 from ..evaluation import bleu, chrf, mean_cross_entropy
 from ..machine import device as best_device
 from ..machine import machine
@@ -117,7 +117,7 @@ def sized(tables: Tables, size: str | None = None, start: object = None) -> Tabl
             fix = "the model is the one that it starts from: leave it out"
             raise invalid("size" if size else "config", "none beside start", "one", fix)
         return {**tables, "training": FROM | tables["training"]}
-    check_choice("size", size or "tiny", tuple(SIZES))
+    require_choice("size", size or "tiny", tuple(SIZES))
     width, heads, layers, tokens, rate, warmup, steps = SIZES[size or "tiny"]
     model = {"d_model": width, "n_heads": heads, "n_layers": layers, "d_ff": 4 * width,
              "dropout": 0.1, "norm": "pre", "tie_embeddings": True, "embedding_std": width**-0.5,

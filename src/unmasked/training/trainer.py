@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from ..errors import check_type, check_whole, invalid, printable, shown
+from ..errors import invalid, printable, require_type, require_whole, shown
 from ..loss import translation_loss
 from ..storage import files
 from ..storage.lock import held
@@ -73,15 +73,15 @@ def train(
         device: the best there is, if none is named.
         progress: a bar.
     """
-    check_type("model", model, Transformer)
-    check_type("corpus", corpus, Corpus)
-    check_type("recipe", recipe, Recipe)
-    check_whole("every", every, 1)
+    require_type("model", model, Transformer)
+    require_type("corpus", corpus, Corpus)
+    require_type("recipe", recipe, Recipe)
+    require_whole("every", every, 1)
     if folder is None and (resume or checkpoint_every is not None):
         name = "resume" if resume else "checkpoint_every"
         raise invalid(name, "a folder for it", "none", "name one, or leave it out")
     often = 500 if checkpoint_every is None else checkpoint_every
-    check_whole("checkpoint_every", often, 1)
+    require_whole("checkpoint_every", often, 1)
     if recipe.patience is not None and watch is None:
         fix = "give a watch that measures it, or leave patience out"
         raise invalid("patience", "a validation loss", "none", fix)
@@ -135,7 +135,7 @@ class Trainer:
         if recipe.both_ways and not corpus.joint:
             fix = "make the corpus with one vocabulary for both: Corpus.of(words, words, pairs)"
             raise invalid("both_ways", "0 for two vocabularies", recipe.both_ways, fix)
-        check_lengths(model, corpus, recipe)
+        require_lengths(model, corpus, recipe)
         self.same = dict(same or {})
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.step, self.cursor, self.history = 0, Cursor(), History()
@@ -285,7 +285,7 @@ class Trainer:
             raise invalid("folder", "one without a training in it", str(folder), fix)
         if path.exists():
             tensors, said = read_checkpoint(path)
-            self.check_identity(path, said)
+            self.require_identity(path, said)
             self.restore(tensors, said)
 
     @cached_property
@@ -295,7 +295,7 @@ class Trainer:
         own = {"data": self.corpus.fingerprint(), "dtype": dtype, "processes": self.group.count}
         return {**own, **asdict(self.model.config), **asdict(self.recipe), **self.same}
 
-    def check_identity(self, path: Path, said: Mapping[str, Any]) -> None:
+    def require_identity(self, path: Path, said: Mapping[str, Any]) -> None:
         kept, mine = said["identity"], self.identity
         for name in (mine | kept).keys() - END:
             if kept.get(name) != mine.get(name):
@@ -343,7 +343,7 @@ def share(pairs: Sequence[Pair], part: int, parts: int, group: Processes) -> Seq
     return pairs[part * group.count + group.rank :: parts * group.count]
 
 
-def check_lengths(model: Transformer, corpus: Corpus, recipe: Recipe) -> None:
+def require_lengths(model: Transformer, corpus: Corpus, recipe: Recipe) -> None:
     """Refuses sentences for which model or batch have no room; those of a stream nobody knows."""
     read = [(len(source), len(target) - 1, len(target)) for source, target in corpus.pairs]
     for name, room, counted in (("max_len", model.config.max_len, 2), ("tokens", recipe.tokens, 3)):

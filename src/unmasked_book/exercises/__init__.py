@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from unmasked.errors import check_choice
+from unmasked.errors import require_choice
 from unmasked_book.exercises.compare import Check, verdict
 
 CHAPTERS = (
@@ -25,7 +25,7 @@ def check_answer(exercise: str, answer: Any) -> None:
 
     `...` as the answer, or a function that returns nothing, is waiting for its reader.
     """
-    check_choice("exercise", exercise, list(CHECKS))
+    require_choice("exercise", exercise, list(CHECKS))
     with torch.random.fork_rng(range(torch.cuda.device_count())):  # the reader's draws go on
         torch.manual_seed(0)
         print(f"Exercise {exercise}: {verdict(CHECKS[exercise], answer)}")

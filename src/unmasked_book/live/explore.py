@@ -18,7 +18,7 @@ from matplotlib import rc_context
 from matplotlib.patches import Circle
 
 from unmasked.attention import masked_softmax
-from unmasked.errors import check_type, check_whole, invalid
+from unmasked.errors import invalid, require_type, require_whole
 from unmasked.masks import causal_mask
 from unmasked.plots import sentence_maps
 from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
@@ -68,7 +68,7 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
     What the model gives after each beginning that any of these searches needs goes with it: the
     page searches by itself.
     """
-    check_type("translator", translator, Translator)
+    require_type("translator", translator, Translator)
     if not sentence.strip():
         raise invalid("sentence", "a sentence", repr(sentence), "give one to translate")
     # In float64 the third digit is the same on every machine.
@@ -175,7 +175,7 @@ def explore_positions(position: int = 12, offset: int = 3) -> Explorable:
     """
     start = {"position": position, "offset": offset}
     for name, value in start.items():
-        check_whole(name, value, 0)
+        require_whole(name, value, 0)
         if value > LAST[name]:
             raise invalid(name, f"at most {LAST[name]}", value, "its slider ends there")
     words = (

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from unmasked.errors import check_choice
+from unmasked.errors import require_choice
 from unmasked.plots.viewer import View
 from unmasked.translator import path_of, shipped_models
 from unmasked_book.figures import figure
@@ -35,7 +35,7 @@ def live(model: str | Path = "de-en") -> View:
     """
     own = Path(model).is_dir()
     if not own:
-        check_choice("model", str(model), tuple(shipped_models()))
+        require_choice("model", str(model), tuple(shipped_models()))
     name = "your model" if own else str(model)
     packed_model = packed(Path(model)) if own else model_file(name)
     data = base64.b64encode(packed_model).decode("ascii")

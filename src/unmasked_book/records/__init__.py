@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from unmasked.errors import check_choice
+from unmasked.errors import require_choice
 
 RECORDS = Path(__file__).parent
 
@@ -16,7 +16,7 @@ def recorded_names() -> list[str]:
 
 def recorded(name: str) -> dict[str, Any]:
     """A run by its name, such as `cpu`; `["machine"]` says where, when and how it was made."""
-    check_choice("name", name, tuple(recorded_names()))
+    require_choice("name", name, tuple(recorded_names()))
     found: dict[str, Any] = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     return found
 

@@ -13,7 +13,7 @@ import torch
 
 import unmasked
 from unmasked import plain
-from unmasked.errors import check_whole, invalid
+from unmasked.errors import invalid, require_whole
 from unmasked.text.sources import phrasebook_data
 from unmasked_book.workshop.mistakes import Mistake, known
 from unmasked_book.workshop.practice import learner, practise, translated
@@ -28,8 +28,8 @@ Symptoms = tuple[list[str], dict[str, str], list[float]]
 
 def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
     """Writes a Transformer with `bugs` mistakes in it, and prints what is wrong with it."""
-    check_whole("seed", seed, 1)
-    check_whole("bugs", bugs, 1, 2)
+    require_whole("seed", seed, 1)
+    require_whole("bugs", bugs, 1, 2)
     path, head = Path(file), HEAD.format(seed, bugs)
     if path.exists():
         raise invalid("file", "a name that is free", str(path), "delete it, or name another")

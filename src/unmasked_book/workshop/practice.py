@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 import unmasked
 from unmasked import plain
-from unmasked.errors import check_whole
+from unmasked.errors import require_whole
 from unmasked.text.corpus import Corpus
 from unmasked.text.sources import Data
 from unmasked.training import fit
@@ -42,7 +42,7 @@ def learner(mine: Mapping[str, Any], data: Data, sizes: tuple[Any, ...] = SIZES)
 
 def practise(mine: Mapping[str, Any], model: nn.Module, data: Data, steps: int) -> list[float]:
     """The loss of every step, with the reader's own loss."""
-    check_whole("steps", steps, 1)
+    require_whole("steps", steps, 1)
     shown = tqdm(total=steps, desc="training", disable=None)
 
     def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:

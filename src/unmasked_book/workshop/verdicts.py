@@ -73,7 +73,7 @@ def judged(step: str, answer: Any) -> Verdict:
     if answer is None or answer is ... or unwritten(answer):
         return Verdict(step, False, f"· {step}: your turn.", waiting=True)
     try:
-        check_kind(step, answer)
+        require_kind(step, answer)
         outcomes = [outcome(step, answer, case) for case in probes(step)]
         pairs = zip(probes(step), outcomes, strict=True)
         wrong = next((pair for pair in pairs if differs(step, *pair)), None)
@@ -110,7 +110,7 @@ def unwritten(answer: Any) -> bool:
     return begun or not any(each.opname.startswith(does) for each in dis.get_instructions(code))
 
 
-def check_kind(step: str, answer: Any) -> None:
+def require_kind(step: str, answer: Any) -> None:
     """Whether it is the function or the class that was asked for."""
     asked = getattr(plain, step)
     if isinstance(asked, type):

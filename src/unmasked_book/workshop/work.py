@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import unmasked
-from unmasked.errors import check_choice, check_whole
+from unmasked.errors import require_choice, require_whole
 from unmasked.text.corpus import Corpus
 from unmasked.text.sources import phrasebook_data, phrasebook_test
 from unmasked_book.workshop import hunting
@@ -49,7 +49,7 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
         print(f"✗ {error}.")
         return False
     if step is not None:
-        check_choice("step", step, STEPS)
+        require_choice("step", step, STEPS)
     verdicts: list[Verdict] = []
     for name in [step] if step else STEPS:
         verdicts.append(examine(name, mine.get(name)))
@@ -110,8 +110,8 @@ def whole(mine: Mapping[str, Any], shell: bool) -> bool:
 
 def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
     """The first of three hints, a question; the second says where, the third is a line."""
-    check_choice("step", step, STEPS)
-    check_whole("number", number, 1, 3)
+    require_choice("step", step, STEPS)
+    require_whole("number", number, 1, 3)
     print(f"{step}, hint {number} of 3: {steps()[step]['hints'][number - 1]}")
     if number < 3:
         more = f" {number + 1}" if shell else ""
@@ -120,7 +120,7 @@ def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
 
 def solution(step: str, pieces: Pieces = None) -> None:
     """Ours; and before it yours, if the pieces are given."""
-    check_choice("step", step, STEPS)
+    require_choice("step", step, STEPS)
     if pieces is not None and (mine := defined(collected(named(pieces)), step)):
         print(f"# yours\n{mine}\n\n# ours")
     print(text(step).split("\n\n    @classmethod")[0])

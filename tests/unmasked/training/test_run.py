@@ -241,6 +241,6 @@ test_what_cannot_be_read_is_refused = refusals(
     (lambda: sized(sized({"data": {}, "model": {}, "training": {}}), "tiny"), "size: expected fil"),
     (lambda: trained("x", size="huge"), "size: expected 'tiny' or 'small' or 'base'"),
     (lambda: trained("x", recipe={"lr": 0.1}), "training: expected keys of Recipe, got lr; there"),
-    (lambda: cli.COMMANDS["translate"].check_options(
+    (lambda: cli.COMMANDS["translate"].require_options(
         SimpleNamespace(beam=1, input="a", sentences=["b"])), "--input: expected no sentences"),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 from zlib import crc32
 
-from ...errors import check_whole
+from ...errors import require_whole
 from .clause import Clause, Place
 from .lexicon import Adjective, Noun
 from .sentences import CONSTRUCTIONS, Dice, Sentence
@@ -24,8 +24,8 @@ def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list
     Each held-out sentence has a combination, of a verb and its object or of an adjective and its
     noun, that no training sentence has; each training sentence has none of these.
     """
-    check_whole("count", count, 1, 10**6)
-    check_whole("seed", seed, 0)
+    require_whole("count", count, 1, 10**6)
+    require_whole("seed", seed, 0)
     dice, made = Dice(seed), dict[str, Pair]()
     while len(made) < count:
         sentence = dice.choice(CONSTRUCTIONS)(dice)
