@@ -125,8 +125,8 @@ gpu: setup  ## what one GPU makes of the package, in eight minutes; ARGS=--small
 $(BENCH)/.ready: benchmarks/requirements.txt pyproject.toml
 	$(PYTHON) -m venv --clear $(BENCH)
 	$(BENCH)/bin/python -m pip install $(PIP_OPTIONS) -r benchmarks/requirements.txt
-	$(BENCH)/bin/python -m pip install $(PIP_OPTIONS) --no-deps --no-build-isolation -e .
+	$(BENCH)/bin/python -m pip install $(PIP_OPTIONS) --no-deps -e .
 	touch $@
 
 clean:  ## removes what the other commands made
-	rm -rf $(VENV) $(VENV)-* build dist _build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache src/*.egg-info
+	rm -rf $(VENV) $(VENV)-* build dist _build .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

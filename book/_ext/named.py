@@ -47,9 +47,10 @@ def tests(root: Path) -> dict[str, list[tuple[str, int]]]:
     found: dict[str, list[tuple[str, int]]] = {}
     for path in sorted(root.glob("tests/**/test_*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                place = path.relative_to(root).as_posix(), node.lineno
-                found.setdefault(node.name, []).append(place)
+            for name in defined(node):
+                if name.startswith("test_"):
+                    place = path.relative_to(root).as_posix(), node.lineno
+                    found.setdefault(name, []).append(place)
     return found
 
 

@@ -12,16 +12,30 @@ floors of the rest; a file imports only from names before its own, or from its o
 
 import signal
 import sys
+from importlib import import_module
+from typing import Any
 
 if sys.argv[0] == "-m" or sys.argv[0].endswith("unmasked"):  # a command: until `cli.main` takes
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # over, Ctrl-C ends it without a traceback
 
-from . import attention, decoder, encoder, feed_forward, interop, masks, positions, search
+from . import (
+    attention,
+    decoder,
+    encoder,
+    feed_forward,
+    interop,
+    loss,
+    masks,
+    plain,
+    positions,
+    search,
+)
 from .attention import AttentionMaps, MultiHeadAttention
 from .checking.check import check
 from .config import PRESETS, LayerConfig, TransformerConfig
 from .machine import device
 from .search import beam, greedy, sample
+from .text.corpus import Corpus
 from .training.fit import fit
 from .training.recipe import Recipe
 from .training.run import train_files
@@ -33,6 +47,7 @@ __version__ = "0.3.0"
 __all__ = [
     "PRESETS",
     "AttentionMaps",
+    "Corpus",
     "LayerConfig",
     "MultiHeadAttention",
     "Recipe",
@@ -50,10 +65,20 @@ __all__ = [
     "greedy",
     "interop",
     "load",
+    "loss",
     "masks",
+    "plain",
+    "plots",
     "positions",
     "sample",
     "search",
     "train",
     "train_files",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `unmasked.plots` when it is first used: matplotlib takes a second."""
+    if name == "plots":
+        return import_module("unmasked.plots")
+    raise AttributeError(f"module 'unmasked' has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Attention (sections 3.2.1 and 3.2.2): look at everything, take what fits.
+"""Computes attention, in one head and in several (sections 3.2.1 and 3.2.2).
 
 Shapes: B batch, H heads, Q queries, S keys, D model width, K = D / H the width of a head.
-Weights are not returned but collected, by a list that is passed as `maps`.
+No function returns attention weights: a list that is passed as `maps` collects them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ def attention(
     maps: list[Tensor] | None = None,
     check: bool = True,
 ) -> Tensor:
-    """softmax(query keyᵀ / √K) value: [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V].
+    """Computes softmax(query keyᵀ · scale + bias) value, with 1/√K as the default scale.
 
-    `scale` replaces 1/√K; a `bias` is added to the scores. With `sinks`, one number a head, each
+    [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V]. With `sinks`, one number a head, each
     softmax has one more score, whose weight goes nowhere. A query that may attend to nothing gets
-    zeros. With `maps` the weights [..., Q, S] are added to that list (before dropout: without
-    sinks their rows sum to one).
+    zeros. The list `maps` receives the weights before dropout: [..., Q, S].
     """
     if check:
         require_mask("mask", mask, require_attention(query, key, value, dropout))
@@ -70,14 +69,14 @@ def attention(
 def attention_weights(
     query: Tensor, key: Tensor, mask: Tensor | None = None, *, scale: float | None = None
 ) -> Tensor:
-    """softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
+    """Returns softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
     maps: list[Tensor] = []
     attention(query, key, key, mask, scale=scale, maps=maps)
     return maps[0]
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """query keyᵀ · scale: [..., Q, S]. From float16 in float32: a score may exceed 65,504."""
+    """Returns query keyᵀ · scale: [..., Q, S]; in float32 for float16, which ends at 65,504."""
     if query.dtype != torch.float16:
         return (query * scale) @ key.transpose(-2, -1)
     with torch.autocast(query.device.type, enabled=False):
@@ -85,7 +84,7 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Scores → weights: rows sum to one, or to zero where nothing may be attended to."""
+    """Turns scores into weights: rows sum to one, or to zero where the mask hides every key."""
     require_mask("mask", mask, scores.shape)
     if mask is None:
         return scores.softmax(-1)
@@ -102,10 +101,7 @@ def additive_attention(
     *,
     maps: list[Tensor] | None = None,
 ) -> Tensor:
-    """Scores from a small network instead of a product: vector · tanh(query + key).
-
-    Query and key are already projected to the width of `vector` (Bahdanau et al., 2015).
-    """
+    """Attends by vector · tanh(query + key), all of one width K (Bahdanau et al., 2015)."""
     require_mask("mask", mask, require_attention(query, key, value))
     if vector.shape != query.shape[-1:]:
         fix = "it weighs the columns of query + key"
@@ -118,51 +114,50 @@ def additive_attention(
 
 
 class Look:
-    """Whom the queries of one attention see, how its rows form sentences, and what is cached.
+    """A look knows what an attention layer does not: masks, cached keys, which rows are a sentence.
 
-    A layer computes rows, and leaves all of this to its look. So it serves padded batches (by this
-    look: rows are [B, T, D], the mask broadcasts to [B, H, T, S]), packed ones and single steps (by
-    those of `looks.py`).
+    This one serves padded batches: rows are [B, T, D], and the mask broadcasts to [B, H, T, S].
+    Those of `looks.py` serve packed batches and the steps of a search.
     """
+
+    width, columns, time = 1, 1, 0  # hypotheses a sentence, keys a position, earlier positions
 
     def __init__(self, mask: Tensor | None = None, maps: list[Tensor] | None = None) -> None:
         if mask is not None:
             require_look("mask", mask)
         self.mask, self.maps = mask, maps
-        self.bias: Tensor | None = None  # the same in numbers, where they are quicker to add
-
-    @classmethod
-    def of(cls, look: Look | Tensor | None, maps: list[Tensor] | None = None) -> Look:
-        """Takes a look as it is, and makes one of a mask."""
-        return look if isinstance(look, Look) else Look(look, maps)
+        self.bias: Tensor | None = None  # replaces the mask where adding it is quicker
 
     def recall(self) -> tuple[Tensor, Tensor] | None:
-        """Gives keys and values, in heads, if an earlier call has projected them."""
+        """Returns the keys and values, in heads, of a memory that an earlier call projected."""
         return None
 
     def places(self, x: Tensor) -> Tensor:
-        """Tells a layer that turns its rows the position of each row of queries."""
+        """Returns the position of each row of queries, for layers with rotary positions."""
         return torch.arange(x.shape[-2], device=x.device)
 
     def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
-        """Says who sees whom by a rule such as `masks.causal_mask`: [Q, S]."""
-        return rule(queries, device=device)
+        """Makes a mask by a rule such as `masks.causal_mask`: [Q, S]."""
+        seen = rule(queries // self.width, past=self.time, device=device)
+        return seen if self.columns == 1 else seen.repeat_interleave(self.columns, dim=-1)
 
     def apart(self, q: Tensor, k: Tensor) -> Tensor:
         """Subtracts each query's position from each key's: [Q, S]."""
-        queries, keys = (torch.arange(x.shape[-2], device=x.device) for x in (q, k))
-        return keys - queries[:, None]
+        queries = torch.arange(self.time, self.time + q.shape[2] // self.width, device=k.device)
+        return torch.arange(k.shape[2], device=k.device) // self.columns - queries[:, None]
 
     def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attends from rows to rows: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
-        return merge(self.attend(module, *self.remember(module.n_heads, q, k, v)), q.shape)
+        x = self.attend(module, *self.remember(module.n_heads, q, k, v))
+        x = x if x.shape[2] == 1 else x.transpose(1, 2)
+        return x.reshape(*q.shape[:-1], -1)
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        """Splits rows into heads, [B, H, T, K], and adds keys and values of earlier calls."""
+        """Splits rows into heads, [B, H, T, K], and puts cached keys and values before them."""
         return split(n_heads, None, q, k, v)
 
     def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attends in heads; if keys have fewer, each serves several of queries."""
+        """Attends in each head; where keys have fewer heads, several query heads share one."""
         mask, bias = (self.mask, None) if self.bias is None else (None, self.bias)
         if module.rule is not None:
             own, bias = self.seen(module.rule, q.shape[2], q.device), None
@@ -178,7 +173,7 @@ class Look:
 
 
 def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
-    """Splits rows into the heads of B sentences, or of the batch: [B, T, D] → [B, H, T, K]."""
+    """Splits the rows of each sentence into heads: [B, T, D] → [B, H, T, K]."""
     batch = x.shape[0] if batch is None else batch
     if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
         return x.reshape(batch, n, 1, -1)
@@ -186,25 +181,17 @@ def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
 
 
 def split(n_heads: int, batch: int | None, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """Splits all three; keys and values may have fewer heads than queries."""
+    """Splits queries, keys and values into heads, of which keys and values may have fewer."""
     groups = n_heads * k.shape[-1] // q.shape[-1]
     return heads(q, n_heads, batch), heads(k, groups, batch), heads(v, groups, batch)
 
 
-def merge(x: Tensor, rows: torch.Size) -> Tensor:
-    """Merges heads into rows like the queries': [B, H, T, K] → [B, T, D]."""
-    x = x if x.shape[2] == 1 else x.transpose(1, 2)
-    return x.reshape(*rows[:-1], -1)
-
-
 class MultiHeadAttention(nn.Module):
-    """Several attentions side by side, each in its own slice of the width (section 3.2.2).
+    """Multi-head attention attends in each of H slices of the width (section 3.2.2).
 
-    A relative may have narrower `key` and `value` layers (fewer heads), override `project` (rotary
-    positions of self-attention: a memory's keys are projected once, and come back as they were), or
-    set one of three: its `rule`, a function as `masks.causal_mask`, beside the mask; `score_bias`,
-    from [Q, S], each key's position less each query's, to what is added to scores, [H, Q, S];
-    `sinks`, a number a head.
+    A variant may have narrower `key` and `value` layers (fewer heads), override `project` (rotary
+    positions), or set `rule`, which makes a second mask as `masks.causal_mask` does; `score_bias`,
+    from each key's position less each query's, [Q, S], to a bias [H, Q, S]; or `sinks`, one a head.
     """
 
     def __init__(
@@ -233,10 +220,9 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         maps: list[Tensor] | None = None,
     ) -> Tensor:
-        """Each x looks at all of y, or of x itself: [B, T, D], [B, S, D] → [B, T, D].
+        """Attends from each row of x to the rows of y, or of x: [B, T, D], [B, S, D] → [B, T, D].
 
-        A mask stands for the look of a padded batch. `key` is another word for y, and a `value` is
-        read in its place.
+        `key` is another name for y; a `value` replaces y where values are computed.
         """
         y = key if y is None else y
         y = x if y is None else y
@@ -252,7 +238,7 @@ class MultiHeadAttention(nn.Module):
     def project(
         self, x: Tensor, y: Tensor, look: Look, value: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Makes the rows of queries, keys and values."""
+        """Computes the rows of queries, keys and values."""
         together = laid_out(self, x, "query", "key", "value") if x is y and value is None else None
         if together is not None:
             q, k, v = together(x)
@@ -266,7 +252,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class AttentionMaps(NamedTuple):
-    """The weights of every layer, each [B, H, queries, keys]."""
+    """Attention maps are the weights of every layer, each [B, H, queries, keys]."""
 
     encoder: list[Tensor]
     decoder: list[Tensor]
@@ -274,18 +260,5 @@ class AttentionMaps(NamedTuple):
 
     @classmethod
     def empty(cls) -> AttentionMaps:
-        """To be passed as `maps` and filled on the way."""
+        """Makes empty lists, which a model fills when they are passed as `maps`."""
         return cls([], [], [])
-
-
-class Mapped(nn.Module):
-    """A model whose call says what it attended to: `model(…, need_weights=True)` → output, maps.
-
-    Its `forward` takes an `AttentionMaps` as `maps`, and returns the output alone.
-    """
-
-    def __call__(self, *args: Any, need_weights: bool = False, **options: Any) -> Any:
-        if not need_weights:
-            return super().__call__(*args, **options)
-        maps = AttentionMaps.empty()
-        return super().__call__(*args, maps=maps, **options), maps

@@ -1,8 +1,7 @@
-"""The loss over a large vocabulary, without ever holding all its logits.
+"""Computes the loss over a large vocabulary without ever holding all its logits.
 
-For 2,000 words of a batch and 8,000 of a vocabulary the logits fill 64 MB; computed, normalised
-and differentiated as a whole, they travel through memory a dozen times. Here a part of the rows
-goes through all of it while it is near, and leaves its share of the gradient behind.
+The logits of 2,000 labels and 8,000 words fill 64 MB, which would travel through memory a dozen
+times. Here the loss and the gradients of a few rows are computed while their logits are in cache.
 """
 
 from typing import Any
@@ -12,15 +11,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-# Logits at a time: eight megabytes; a GPU, where a call costs more than its memory, takes 256.
+# Logits at a time: eight megabytes; on a GPU, where calls cost more than memory, 256 megabytes.
 PARTS = {"cpu": 1 << 21, "cuda": 1 << 26}
 
 
 class SummedLoss(torch.autograd.Function):
-    """Σ smoothed cross-entropy of the logits `F.linear(hidden, weight, bias)`: [N, D], [V, D].
-
-    Under autocast the matrix products are in bfloat16, the sums in float32.
-    """
+    """Sums the smoothed cross-entropy of `F.linear(hidden, weight, bias)`: [N, D], [V, D]."""
 
     @staticmethod
     def forward(
@@ -46,7 +42,7 @@ class SummedLoss(torch.autograd.Function):
             aim = (1 - smoothing) * logits.gather(-1, wanted) + smoothing * logits.mean(-1, True)
             sums = logits.sub_(highest).exp_().sum(-1, keepdim=True)
             total += (sums.log() + highest - aim).sum()
-            # From here on the gradient of the logits: probabilities less what they should be.
+            # The gradient of the logits is the probabilities less the smoothed labels.
             gradient = logits.div_(sums).sub_(smoothing / len(weight))
             gradient.scatter_add_(-1, wanted, torch.full_like(sums, smoothing - 1))
             if to_bias is not None:

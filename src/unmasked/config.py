@@ -1,4 +1,4 @@
-"""Every choice that makes a model, in one frozen dataclass."""
+"""The configuration holds every choice that makes a model, in one frozen dataclass."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ TABLE = 1 << 26  # numbers in a table of sinusoids at most: 131,072 positions of
 
 @dataclass(frozen=True, kw_only=True)
 class LayerConfig:
-    """What one encoder or decoder layer needs to know."""
+    """A LayerConfig describes one encoder or decoder layer."""
 
     d_model: int = 512
     n_heads: int = 8
     d_ff: int = 2048
-    dropout: float = 0.1  # on embeddings, sublayer outputs, and inside the sublayers unless …
-    inner_dropout: float | None = None  # … this says otherwise for attention weights and d_ff
+    dropout: float = 0.1  # on embeddings and on the sublayers' outputs
+    inner_dropout: float | None = None  # on attention weights and within d_ff; None: as dropout
     norm: Literal["post", "pre"] = "post"  # after the sum, as in the paper, or before the sublayer
     norm_eps: float = 1e-5
     feed_forward: Literal["linear", "conv"] = "linear"
     activation: Literal["relu", "gelu", "swish"] = "relu"
-    bias: bool = True  # in the sublayers' matrices, unless …
-    attention_bias: bool | None = None  # … this says otherwise for attention's
+    bias: bool = True  # beside the sublayers' matrices
+    attention_bias: bool | None = None  # beside those of attention; None: as bias
 
     def __post_init__(self) -> None:
         require_choice("norm", self.norm, NORMS)
         require_choice("feed_forward", self.feed_forward, FEED_FORWARDS)
         require_choice("activation", self.activation, ACTIVATIONS)
         require_probability("dropout", self.dropout)
-        if self.inner_dropout is not None:
-            require_probability("inner_dropout", self.inner_dropout)
+        require_probability("inner_dropout", self.dropout_inside)
         require_number("norm_eps", self.norm_eps, 1e-30, 1.0, "PyTorch's own is 1e-5")
         require_choice("bias", self.bias, (True, False))
         require_choice("attention_bias", self.attention_bias, (True, False, None))
@@ -54,7 +53,7 @@ class LayerConfig:
 
     @property
     def dropout_inside(self) -> float:
-        """On attention weights, and between the feed-forward network's two layers."""
+        """Returns the dropout of attention weights and within the feed-forward network."""
         return self.dropout if self.inner_dropout is None else self.inner_dropout
 
     def attention_options(self) -> dict[str, Any]:
@@ -62,29 +61,29 @@ class LayerConfig:
         return {"dropout": self.dropout_inside, "bias": bias}
 
     def feed_forward_options(self) -> dict[str, Any]:
-        return {
-            "dropout": self.dropout_inside,
-            "bias": self.bias,
-            "kind": self.feed_forward,
-            "activation": self.activation,
-        }
+        own = {"kind": self.feed_forward, "activation": self.activation}
+        return {"dropout": self.dropout_inside, "bias": self.bias, **own}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(LayerConfig):
-    """A whole encoder-decoder. Only the vocabularies have no default. Preset `base`, the paper's,
-    differs in four: ties, biases of attention, dropout inside sublayers, initial embeddings.
+    """A TransformerConfig describes a whole encoder-decoder; only the vocabularies have no default.
+
+    Four defaults differ from `base`, the paper's model, which ties embeddings and output in one
+    matrix (`tie_embeddings`), has no biases in attention (`attention_bias`) and no dropout within
+    sublayers (`inner_dropout`; by default 0.1, as `dropout`), and draws embeddings with deviation
+    1/√512 (`embedding_std`; by default Glorot-uniform, as all other matrices).
     """
 
     source_vocab: int
     target_vocab: int
     n_layers: int = 6
-    n_decoder_layers: int | None = None  # as many as n_layers
+    n_decoder_layers: int | None = None  # None: as n_layers
     final_norm: bool | None = None  # after the last layer; None: with pre-norm only, which needs it
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     max_len: int = 5000
-    scale_embeddings: bool = True  # times √d_model (section 3.4)
-    embedding_std: float | None = None  # of their initial normal distribution; None: Glorot's bound
+    scale_embeddings: bool = True  # multiplies them by √d_model (section 3.4)
+    embedding_std: float | None = None  # deviation of their first numbers; None: Glorot's uniform
     tie_embeddings: bool | Literal["output"] = False  # one matrix: all three, or target and output
     output_bias: bool = False
 
@@ -93,11 +92,10 @@ class TransformerConfig(LayerConfig):
         require_choice("positions", self.positions, POSITIONS)
         require_choice("tie_embeddings", self.tie_embeddings, (False, True, "output"))
         require_choice("final_norm", self.final_norm, (True, False, None))
-        require_choice("scale_embeddings", self.scale_embeddings, (True, False))
-        require_choice("output_bias", self.output_bias, (True, False))
-        if self.embedding_std is not None:
-            fix = "None stands for Glorot's bound"
-            require_number("embedding_std", self.embedding_std, 0.0, 1e6, fix)
+        for name in ("scale_embeddings", "output_bias"):
+            require_choice(name, getattr(self, name), (True, False))
+        if (deviation := self.embedding_std) is not None:
+            require_number("embedding_std", deviation, 0.0, 1e6, "None stands for Glorot's bound")
         for name in ("source_vocab", "target_vocab", "max_len"):
             require_whole(name, getattr(self, name))
         require_whole("n_layers", self.n_layers, most=LAYERS)
@@ -117,7 +115,7 @@ class TransformerConfig(LayerConfig):
 
     @property
     def reach(self) -> int:
-        """How many tokens have a position: sinusoids go on, a learned table ends."""
+        """Returns how many tokens can have a position: sinusoids go on, a learned table ends."""
         return self.max_len if self.positions == "learned" else sys.maxsize
 
     @property
@@ -128,22 +126,15 @@ class TransformerConfig(LayerConfig):
     def preset(
         cls, name: str, *, source_vocab: int, target_vocab: int, **changes: Any
     ) -> TransformerConfig:
-        """A model known by name (`PRESETS`), with your vocabularies and any changes."""
+        """Returns a model that `PRESETS` names, with your vocabularies and any changes."""
         require_choice("name", name, tuple(PRESETS))
         options = {**PRESETS[name], **changes}
         return cls(source_vocab=source_vocab, target_vocab=target_vocab, **options)
 
 
-# The paper's two models (table 3).
 PAPER = {"inner_dropout": 0.0, "attention_bias": False, "tie_embeddings": True}
-PRESETS: dict[str, dict[str, Any]] = {
+BIG = {"d_model": 1024, "n_heads": 16, "d_ff": 4096, "dropout": 0.3}
+PRESETS: dict[str, dict[str, Any]] = {  # the paper's two models (table 3)
     "base": {**PAPER, "embedding_std": 512**-0.5},
-    "big": {
-        "d_model": 1024,
-        "n_heads": 16,
-        "d_ff": 4096,
-        "dropout": 0.3,
-        **PAPER,
-        "embedding_std": 1024**-0.5,
-    },
+    "big": {**BIG, **PAPER, "embedding_std": 1024**-0.5},
 }

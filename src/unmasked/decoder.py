@@ -1,4 +1,4 @@
-"""The decoder (section 3.1): looks back at what is written and across at the memory."""
+"""Defines the decoder (section 3.1), which attends to earlier target tokens and to the memory."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,9 @@ from .encoder import Residual, Stack
 from .errors import require_type
 from .feed_forward import FeedForward
 
-Looks = Sequence[tuple[Look, Look]]  # for each layer, back and across
-
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention, feed-forward, each inside a residual."""
+    """A decoder layer attends to the target, then to the memory, and transforms each position."""
 
     def __init__(self, config: LayerConfig) -> None:
         require_type("config", config, LayerConfig)
@@ -36,14 +34,14 @@ class DecoderLayer(nn.Module):
         mask: Look | Tensor | None = None,
         memory_mask: Look | Tensor | None = None,
     ) -> Tensor:
-        """Both masks are looks, or masks of padded batches."""
+        """Takes as masks looks or the masks of a padded batch: [B, T, D], [B, S, D] → [B, T, D]."""
         x = self.self_residual(x, self.self_attention, look=mask)
         x = self.cross_residual(x, self.cross_attention, y=memory, look=memory_mask)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class Decoder(Stack):
-    """[B, T, D], [B, S, D] → [B, T, D]."""
+    """The decoder applies its layers to target and memory: [B, T, D], [B, S, D] → [B, T, D]."""
 
     kind = DecoderLayer
 
@@ -55,12 +53,12 @@ class Decoder(Stack):
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
         maps: AttentionMaps | None = None,
-        looks: Looks | None = None,
+        looks: Sequence[tuple[Look, Look]] | None = None,
     ) -> Tensor:
-        """Both masks are of a padded batch; `looks` stand for them, two a layer."""
+        """Takes the masks of a padded batch, or `looks` in their place, two for each layer."""
         if looks is None:
-            back = Look.of(mask, maps and maps.decoder)
-            looks = [(back, Look.of(memory_mask, maps and maps.cross))] * len(self.layers)
+            back, across = Look(mask, maps and maps.decoder), Look(memory_mask, maps and maps.cross)
+            looks = [(back, across)] * len(self.layers)
         for layer, (back, across) in zip(self.layers, looks, strict=True):
             x = layer(x, memory, mask=back, memory_mask=across)
         return x if self.norm is None else self.norm(x)

@@ -1,4 +1,4 @@
-"""The encoder (section 3.1): every position looks at the whole sentence, again and again."""
+"""Defines the encoder (section 3.1), whose layers attend from each position to all others."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from .kernels import Dropout
 
 
 class Residual(nn.Module):
-    """A sublayer with the residual connection around it, and its norm.
+    """A residual adds a sublayer's output to its input, and normalises.
 
     Post-norm, as in the paper: LayerNorm(x + sublayer(x)). Pre-norm: x + sublayer(LayerNorm(x)).
     """
@@ -30,7 +30,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each inside a residual. [B, S, D] → [B, S, D]."""
+    """An encoder layer attends, then transforms each position alone: [B, S, D] → [B, S, D]."""
 
     def __init__(self, config: LayerConfig) -> None:
         require_type("config", config, LayerConfig)
@@ -43,13 +43,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, *, mask: Look | Tensor | None = None) -> Tensor:
-        """`mask` is a look, or the mask of a padded batch."""
+        """Takes as `mask` a look or the mask of a padded batch."""
         x = self.attention_residual(x, self.self_attention, look=mask)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class Stack(nn.Module):
-    """Layers of one kind, and a last norm where the configuration has one."""
+    """A stack has layers of one kind, and may have a last norm."""
 
     kind: type[nn.Module]
 
@@ -62,14 +62,14 @@ class Stack(nn.Module):
 
 
 class Encoder(Stack):
-    """[B, S, D] → [B, S, D]; `mask` is a look, or the mask of a padded batch."""
+    """The encoder applies its layers; `mask` may also be a look: [B, S, D] → [B, S, D]."""
 
     kind = EncoderLayer
 
     def forward(
         self, x: Tensor, *, mask: Look | Tensor | None = None, maps: list[Tensor] | None = None
     ) -> Tensor:
-        look = Look.of(mask, maps)
+        look = mask if isinstance(mask, Look) else Look(mask, maps)
         for layer in self.layers:
             x = layer(x, mask=look)
         return x if self.norm is None else self.norm(x)

@@ -1,6 +1,6 @@
-"""Errors that say what to do: a wrong argument is a ValueError of one shape, made here.
+"""These helpers raise a ValueError that says which argument is wrong, and what to do.
 
-A public function asks in its first lines. Under torch.compile no token is looked at.
+A public function calls them in its first lines. Under torch.compile, tokens are not compared.
 """
 
 import math
@@ -12,22 +12,22 @@ from torch import Tensor
 
 
 def invalid(argument: str, expected: str, got: object, fix: str) -> ValueError:
-    """The one shape of our messages: which argument, what was expected, what came, what to do."""
+    """Makes an error that says which argument is wrong, what was expected, and what to do."""
     return ValueError(f"{argument}: expected {expected}, got {got}; {fix}")
 
 
 class RefusedError(ValueError):
-    """Of what is whole, and cannot be had here."""
+    """Says that an undamaged file cannot be used here, so that nobody reports it as damaged."""
 
 
 def printable(text: str) -> str:
-    """One line for a terminal, of bounded length, with what would command it written out."""
+    """Returns at most 500 characters as one line, with a terminal's commands written out."""
     line = " ".join(text.split())
     return written_out(line[:500]) + "…" * (len(line) > 500)
 
 
 def written_out(text: str) -> str:
-    """As it is, but for what would command a terminal."""
+    """Replaces each character that would command a terminal by its escape sequence."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -61,11 +61,10 @@ def require_choice(argument: str, value: object, choices: Sequence[object]) -> N
 def require_whole(argument: str, value: object, least: int = 1, most: int | None = None) -> None:
     if torch.compiler.is_compiling():  # where sizes may be symbols
         return
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or int(value) < least:  # type: ignore[call-overload]
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
         fix = f"pass {least} or more"
         raise invalid(argument, f"a whole number of at least {least}", shown(value), fix)
-    if most is not None and int(value) > most:  # type: ignore[call-overload]
+    if most is not None and int(value) > most:
         raise invalid(argument, f"at most {most:,}", shown(value), "choose a smaller one")
 
 
@@ -74,7 +73,7 @@ def require_seed(value: object) -> None:
 
 
 def require_wholes(**bounds: tuple[object, int]) -> None:
-    """Several whole numbers, each with the least that it may be."""
+    """Raises ValueError unless each value is a whole number, and not below its bound."""
     for argument, (value, least) in bounds.items():
         require_whole(argument, value, least)
 
@@ -99,17 +98,15 @@ def require_probability(argument: str, value: object) -> None:
 
 
 def as_float(value: object) -> float:
-    """NaN for what is no number, or one that no float can hold."""
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
+    """Returns NaN for a value that is no number, or too large for a float."""
     try:
-        return float(value)
+        return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:
         return math.nan
 
 
 def require_text(argument: str, value: object) -> None:
-    """Text that can be written down: bytes that are no UTF-8 come as lone surrogates."""
+    """Raises ValueError unless the value is a text that UTF-8 can encode."""
     if not isinstance(value, str):
         raise invalid(argument, "a text", type(value).__name__, "decode it, or leave it out")
     try:
@@ -123,7 +120,7 @@ def require_text(argument: str, value: object) -> None:
 
 
 def require_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
-    """Token numbers: integers [batch, length], neither of them 0, all below `vocabulary`."""
+    """Raises ValueError unless the tokens are integers [batch, length] below `vocabulary`."""
     if not isinstance(tokens, Tensor):
         fix = "wrap it with torch.tensor(...)"
         raise invalid(argument, "a tensor of token numbers", type(tokens).__name__, fix)
@@ -136,18 +133,18 @@ def require_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None)
     if 0 in tokens.shape:
         fix = "drop empty batches and give empty sentences at least one token"
         raise invalid(argument, "at least one row and one token", f"shape {shape(tokens)}", fix)
-    # Looking at values would make an accelerator wait and torch.compile break its graph.
+    # Reading values would make an accelerator wait, and torch.compile break its graph.
     if vocabulary is None or torch.compiler.is_compiling() or tokens.device.type != "cpu":
         return
     lowest, highest = (int(x) for x in tokens.aminmax())
-    if lowest < 0 or highest >= vocabulary:
-        wrong = lowest if lowest < 0 else highest
+    wrong = lowest if lowest < 0 else highest
+    if not 0 <= wrong < vocabulary:
         fix = "enlarge the vocabulary in the configuration, or map unknown words to a known token"
         raise invalid(argument, f"tokens from 0 to {vocabulary - 1}", f"token {wrong}", fix)
 
 
 def require_vectors(argument: str, x: Tensor, width: int, batch: int | None = None) -> None:
-    """Vectors [batch, length, width]."""
+    """Raises ValueError unless x has the shape [batch, length, width], with nothing empty."""
     require_type(argument, x, Tensor)
     if x.dim() != 3:
         fix = "add the missing dimension with .unsqueeze, or pass tokens through the embedding"
@@ -173,15 +170,15 @@ def require_boolean(argument: str, mask: Tensor, fix: str = WAYS) -> None:
 
 
 def require_look(argument: str, mask: Tensor) -> None:
-    """A boolean mask of which it is clear what it is for: sentences, heads, queries, keys."""
+    """Raises ValueError for a mask of rank 3: its first dimension may be sentences, or heads."""
     require_boolean(argument, mask)
-    if mask.dim() == 3 and mask.shape[0] != 1:  # of sentences or of heads?
+    if mask.dim() == 3 and mask.shape[0] != 1:
         fix = "one for each sentence is [batch, 1, queries, keys], for each head [1, heads, …]"
         raise invalid(argument, "rank 4 or 2", shape(mask), fix)
 
 
 def require_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> None:
-    """A boolean mask that broadcasts to the shape of the attention scores, or none."""
+    """Raises ValueError unless the mask is None, or broadcasts to the shape of the scores."""
     if mask is None:
         return
     require_boolean(argument, mask)
@@ -198,7 +195,7 @@ def require_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> N
 def require_attention(
     query: Tensor, key: Tensor, value: Tensor | None = None, dropout: float = 0.0
 ) -> tuple[int, ...]:
-    """Whether these can attend to those; the shape of their scores, [..., Q, S]."""
+    """Raises ValueError unless queries fit keys and values; returns the scores' [..., Q, S]."""
     for name, x in (("query", query), ("key", key), ("value", key if value is None else value)):
         require_type(name, x, Tensor)
         if x.dim() < 2:
@@ -211,6 +208,6 @@ def require_attention(
         raise invalid("value", f"as many values as keys, {key.shape[-2]}", value.shape[-2], fix)
     require_probability("dropout", dropout)
     batch = query.shape[:-2]
-    if key.shape[:-2] != batch:  # seldom; working it out takes most of a check's time
+    if key.shape[:-2] != batch:  # seldom; broadcasting takes longer than all of the above
         batch = torch.broadcast_shapes(batch, key.shape[:-2])
     return (*batch, query.shape[-2], key.shape[-2])

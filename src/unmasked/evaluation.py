@@ -1,4 +1,4 @@
-"""How good a translator is: cross-entropy, whole sentences, BLEU and chrF, and where it looks."""
+"""Evaluation measures a translator: cross-entropy, whole sentences, BLEU, chrF, alignment."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from .translator import Translator
 
 
 def mean_cross_entropy(model: Transformer, corpus: Corpus, tokens: int = 4096) -> float:
-    """The cross-entropy of a corpus under the model, for each word that it has to say."""
+    """Returns a corpus's cross-entropy under the model, in nats a target token."""
     total, count = 0.0, 0
     with evaluating(model):
         device = next(model.parameters()).device
@@ -43,7 +43,7 @@ class Correct:
 
 
 def with_known_words(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """Those that the model can read and write."""
+    """Keeps the pairs whose words the translator knows, on both sides."""
     source, target = translator.source, translator.target
     return [pair for pair in pairs if source.knows(pair.german) and target.knows(pair.english)]
 
@@ -56,7 +56,7 @@ def exact(
     length_penalty: float | None = None,
     progress: bool = False,
 ) -> dict[str, Correct]:
-    """Sentences translated without any difference: of each construction, and of `all`."""
+    """Counts sentences translated without any difference: by construction, and of `all`."""
     german = [pair.german for pair in pairs]
     written = translator.translate(
         german, beam_size=beam_size, length_penalty=length_penalty, progress=progress
@@ -70,16 +70,16 @@ def exact(
 
 
 def cross_maps(translator: Translator, pairs: Sequence[Pair]) -> Iterator[Tensor]:
-    """For each pair, which source words each target word was made from: [layers, H, T, S].
+    """Yields the cross-attention of each pair, given its own translation: [layers, H, T, S].
 
-    The row of a word is that of the query which has to say it; the last row is the end's.
+    A word's row belongs to the query that predicts the word; the last row predicts the end.
     """
     for maps in maps_of_pairs(translator, [(pair.german, pair.english) for pair in pairs]):
         yield maps.cross
 
 
 def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: int = -1) -> Correct:
-    """Target words whose strongest source word, over the mean of the heads, is aligned to them.
+    """Counts target words that look most, in the mean of the heads, at a word aligned to them.
 
     Words without a gold alignment are left out.
     """
@@ -96,6 +96,8 @@ def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: in
 
 
 class Score(NamedTuple):
+    """Holds a score of sacreBLEU with what makes it comparable."""
+
     score: float
     signature: str  # version, tokeniser, case: what two scores must share to be compared
     interval: float | None = None  # ± so much, were the sentences drawn again: in 95 of 100 draws
@@ -107,10 +109,9 @@ class Score(NamedTuple):
 def bleu(
     written: Sequence[str], references: Sequence[str], *, draws: int = 0, lowercase: bool = True
 ) -> Score:
-    """Of whole texts, one reference a sentence; with `lowercase`, upper and lower case count as the
-    same.
+    """Computes sacreBLEU's BLEU of all sentences together, one reference each.
 
-    With `draws`, such as 1000, the sentences are drawn again so often (bootstrap), for an interval.
+    `lowercase` ignores case. `draws`, such as 1000, are the bootstrap's samples for an interval.
     """
     return corpus_score("bleu", written, references, draws, lowercase)
 
@@ -118,7 +119,7 @@ def bleu(
 def chrf(
     written: Sequence[str], references: Sequence[str], *, draws: int = 0, lowercase: bool = True
 ) -> Score:
-    """Like `bleu`, of runs of up to six letters instead of words: parts of words count."""
+    """Computes chrF as `bleu` does BLEU: runs of up to six letters count instead of words."""
     return corpus_score("chrf", written, references, draws, lowercase)
 
 
@@ -146,11 +147,10 @@ class Paired(NamedTuple):
 def paired_bootstrap(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, draws: int = 1000
 ) -> Paired:
-    """The difference in BLEU of two systems on the same sentences, drawn again for both at once.
+    """Compares two systems by BLEU on the same sentences, drawn again for both at once.
 
-    The p is sacreBLEU's. It moves the absolute differences of the draws to a mean of zero and
-    counts those above the one that was found: for a clear difference about half of a two-sided p,
-    and less than that for one close to zero.
+    The p is sacreBLEU's: it centres the draws' absolute differences and counts those above the one
+    found. That is about half a two-sided p for a clear difference, less for one close to zero.
     """
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):
@@ -175,6 +175,9 @@ def metrics(lowercase: bool = True) -> dict[str, Any]:
 
 
 def require_texts(written: Sequence[str], references: Sequence[str]) -> None:
+    """Raises ValueError unless both are lists of as many texts."""
+    if isinstance(written, str) or isinstance(references, str):
+        raise invalid("written", "two lists of texts", "a single text", "put it in a list")
     if len(written) != len(references) or not written:
         got = f"{len(written)} and {len(references)}"
         raise invalid("written", "as many translations as references", got, "leave none out")
@@ -184,11 +187,10 @@ BATCH = 128  # pairs whose maps are in memory at once
 
 
 class SentenceMaps(NamedTuple):
-    """Of one pair, each [layers, H, queries, keys].
+    """Holds the attention maps of one pair, each [layers, H, queries, keys].
 
-    The encoder reads the source and its end: S words. The decoder reads the beginning and the
-    target; the row of a word in `decoder` and `cross` is that of the query which has to say the
-    next one, the last row that which says the end: T rows.
+    The encoder reads the source and its end, S tokens; the decoder reads BOS and the target, T
+    tokens. In `decoder` and `cross`, row t predicts the t-th target token, the last row the end.
     """
 
     encoder: Tensor  # [layers, H, S, S]
@@ -199,7 +201,7 @@ class SentenceMaps(NamedTuple):
 def maps_of_pairs(
     translator: Translator, pairs: Sequence[tuple[str, str]]
 ) -> Iterator[SentenceMaps]:
-    """For each (source, target), what the model looks at when it is given both."""
+    """Yields the attention maps of each (source, target) when the model is given both."""
     corpus = translator.corpus(pairs)
     for start in range(0, len(pairs), BATCH):
         held = corpus.pairs[start : start + BATCH]

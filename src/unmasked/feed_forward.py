@@ -1,4 +1,4 @@
-"""The position-wise feed-forward network (section 3.3): the same two layers at every position."""
+"""Defines the feed-forward network (section 3.3), which treats all positions alike."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ ACTIVATION: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
 
 
 class FeedForward(nn.Module):
-    """max(0, x W₁ + b₁) W₂ + b₂: [B, S, D] → [B, S, D].
+    """The network computes max(0, x W₁ + b₁) W₂ + b₂: [B, S, D] → [B, S, D].
 
-    `kind="conv"` writes the two layers as convolutions of width 1: the same sums, other code.
+    `kind="conv"` computes the same sums by two convolutions of width 1.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class FeedForward(nn.Module):
 
 
 class Convolution(nn.Conv1d):
-    """A convolution of width 1 over the positions: [..., D] → [..., E], as nn.Linear."""
+    """This convolution of width 1 takes and returns what nn.Linear does: [..., D] → [..., E]."""
 
     def __init__(self, d_in: int, d_out: int, *, bias: bool = True) -> None:
         super().__init__(d_in, d_out, kernel_size=1, bias=bias)

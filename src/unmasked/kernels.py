@@ -1,4 +1,4 @@
-"""What every model computes with: quick dropout, fused attention, rows of a batch."""
+"""Provides quick dropout, fused attention and the choice of rows."""
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ LEVELS = 1 << 16  # what sixteen bits can tell apart
 
 
 def keep_mask(x: Tensor, p: float) -> Tensor:
-    """Like x: 0 with probability p, and 1 / (1 - p) otherwise, so that the mean stays 1."""
+    """Draws a tensor like x: 0 with probability p, and 1 / (1 - p) otherwise."""
     dropped = min(round(p * LEVELS), LEVELS - 1)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
     bits = words.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
@@ -31,7 +31,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`dropout` while training, nothing otherwise."""
+    """This module applies `dropout` in training, and nothing in evaluation."""
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
@@ -57,8 +57,10 @@ def fused_attention(
     dropout: float,
     scale: float,
 ) -> Tensor:
-    """`attention.attention` by PyTorch's fused kernels, which never store the [Q, S] weights."""
-    if query.dtype == torch.bfloat16 and slow_backward(query, key):
+    """Computes attention by PyTorch's fused kernels, which never store the [Q, S] weights."""
+    # On a CPU their backward pass for short rows of bfloat16 takes six times as long as float32's.
+    short = query.dtype == torch.bfloat16 and key.shape[-2] <= 256
+    if short and query.is_cpu and query.requires_grad:
         with torch.autocast(query.device.type, enabled=False):
             q, k, v = query.float(), key.float(), value.float()
             return fused_attention(q, k, v, mask, bias, dropout, scale).to(value.dtype)
@@ -66,32 +68,22 @@ def fused_attention(
     sees = None
     if mask is not None:
         mask = mask.view(1, -1) if mask.dim() < 2 else mask
-        # Kernels differ in what they do with rows that see nothing: none of them gets to see one.
+        # Kernels differ in what they do with a query that sees no key, so such a query sees all.
         sees = mask.any(-1, keepdim=True)
         seen = mask | ~sees
         added = seen if added is None else added.masked_fill(~seen, -torch.inf)
-    output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=added, dropout_p=dropout, scale=scale
-    )
+    output = F.scaled_dot_product_attention(query, key, value, added, dropout, scale=scale)
     return output if sees is None else output.masked_fill(~sees, 0.0)
 
 
 def quicker_by_hand(query: Tensor, dropout: float) -> bool:
-    """On a CPU: with dropout, which its kernels lack, and for one query of each of many sentences.
-
-    The kernels are made for many queries: two products and a softmax take half their time then.
-    """
+    """Tells whether plain products take less time: for one query a sentence, or with dropout."""
     return query.is_cpu and (dropout > 0.0 or (query.shape[-2] == 1 and query.shape[0] > 1))
-
-
-def slow_backward(query: Tensor, key: Tensor) -> bool:
-    """On a CPU the kernel's backward for short rows of bfloat16 takes six times float32's."""
-    return query.is_cpu and query.requires_grad and key.shape[-2] <= 256
 
 
 # --- Rows -------------------------------------------------------------------------------------
 
 
 def take(x: Tensor, index: Tensor) -> Tensor:
-    """Rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
+    """Selects rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
     return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))

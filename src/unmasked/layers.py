@@ -1,8 +1,7 @@
-"""PyTorch's modules as our layers use them: the same numbers, quicker while a search goes on.
+"""Makes linear layers quicker in a search, and finds modules that may mix positions.
 
-A step of a search is so little work that calling modules takes longer than computing. While one
-goes on in a thread, `Linear` multiplies by its weights as they lie best for the step's rows. The
-modules that are called are always the model's own.
+A step of a search has few rows, for which another layout of the weights is quicker. While a search
+runs in a thread, each `Linear` multiplies by weights that are laid out for them.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from .products import Product, product, stays
 
 
 class Linear(nn.Linear):
-    """`nn.Linear`; in a search, by its weights as they are laid out."""
+    """This `nn.Linear` multiplies by laid-out weights while a search runs in its thread."""
 
     def __call__(self, x: Tensor) -> Tensor:
         multiply = laid_out(self, x)
         return super().__call__(x) if multiply is None else multiply(x)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        KEPT.pop(self, None)  # of another type, or elsewhere, from now on
+        KEPT.pop(self, None)  # its weights get another type or device
         return super()._apply(fn, recurse)
 
 
@@ -36,25 +35,21 @@ class Linear(nn.Linear):
 
 
 class LaidOut(dict[tuple[nn.Module, int], Product | None]):
-    """One search's products, by layer and rank of rows, each made at its first call.
-
-    In effect in a `with` block, in this thread.
-    """
+    """This table holds a search's products, by layer and rank of rows, within a `with` block."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
         self.rows = rows
-        self.before: list[Any] = []
 
     def __enter__(self) -> None:
-        self.before.append(LAID_OUT.set(self))
+        self.before = LAID_OUT.set(self)
 
     def __exit__(self, *_: object) -> None:
-        LAID_OUT.reset(self.before.pop())
+        LAID_OUT.reset(self.before)
 
     def add(self, whole: nn.Module, x: Tensor, parts: list[Linear]) -> Product | None:
         may = all(map(is_plain, parts)) and len({part.bias is None for part in parts}) == 1
-        if may and x.numel() != self.rows * parts[0].in_features:  # a memory: this comes once
+        if may and x.numel() != self.rows * parts[0].in_features:  # the memory, projected once
             return None
         may = may and not stays(parts[0].weight)
         multiply = kept(parts, self.rows, x.dim() == 1) if may else None
@@ -66,7 +61,7 @@ LAID_OUT: ContextVar[LaidOut | None] = ContextVar("laid_out", default=None)
 
 
 def laid_out(whole: nn.Module, x: Tensor, *names: str) -> Product | None:
-    """Finds, in a search, the product of x with a layer's weights, or those with its parts'."""
+    """Returns, in a search, the product for x with a layer's weights or those of its parts."""
     products = None if torch.compiler.is_dynamo_compiling() else LAID_OUT.get()
     if products is None or torch.is_grad_enabled():
         return None
@@ -81,10 +76,9 @@ KEPT: WeakKeyDictionary[nn.Module, tuple[object, list[Tensor], Any]] = WeakKeyDi
 
 
 def kept(parts: list[Linear], rows: int, vector: bool) -> Any:
-    """Keeps the product from search to search, as long as the layers' weights are the same.
+    """Returns a product, and keeps it for later searches until the layers' weights change.
 
-    All of them are read once, a tenth of the time that a layout takes. PyTorch's counters of
-    versions would not notice what is written through `.data` or by NumPy.
+    PyTorch's version counters miss changes through `.data` and NumPy, so `probe` finds them.
     """
     weights = [part.weight.detach() for part in parts]
     biases = [part.bias.detach() for part in parts if part.bias is not None]
@@ -95,20 +89,19 @@ def kept(parts: list[Linear], rows: int, vector: bool) -> Any:
     weight = torch.cat(weights) if len(weights) > 1 else weights[0]
     joint: Any = product(weight, torch.cat(biases) if biases else None, rows, vector=vector)
     sizes = [len(each) for each in weights]
-    several = len(parts) > 1
-    multiply = (lambda x: joint(x).split_with_sizes(sizes, -1)) if several else joint
+    multiply = (lambda x: joint(x).split_with_sizes(sizes, -1)) if len(parts) > 1 else joint
     KEPT[parts[0]] = kind, probed + [bias.clone() for bias in biases], multiply
     return multiply
 
 
 @cache
 def probe(length: int) -> Tensor:
-    """Draws a vector by which any column that changes will change the product."""
+    """Draws a vector whose product with a matrix changes when any of its columns does."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(length, generator=generator, dtype=torch.float32, device="cpu") + 0.5
 
 
-# --- What is known of a part ------------------------------------------------------------------
+# --- Which modules mix positions --------------------------------------------------------------
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 LINEAR = nn.Linear.forward
@@ -119,7 +112,7 @@ BY_POSITION = {
 
 
 def is_heard(part: nn.Module) -> bool:
-    """Says whether it has hooks, or a forward that was put into it: they may do anything."""
+    """Tells whether a module has hooks or a forward of its own, which may do anything."""
     return any(getattr(part, name) for name in HOOKS) or "forward" in vars(part)
 
 
@@ -128,28 +121,27 @@ def all_are_heard() -> bool:
 
 
 def is_plain(part: nn.Module) -> bool:
-    """Says whether a linear layer's weights are all that counts for what it computes."""
+    """Tells whether nothing but its weights decides what a linear layer computes."""
     known = type(part) in (Linear, nn.Linear) and type(part.weight) is nn.Parameter
     return known and type(part).forward is LINEAR and not is_heard(part) and not all_are_heard()
 
 
 def works_by_position(kind: type) -> bool:
-    """Says so of ours, which mix positions by their look only, and of PyTorch's above."""
+    """Tells whether a class mixes no positions, or only those that its look shows."""
     ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
     return bool(vars(kind).get("by_position", ours or kind in BY_POSITION))
 
 
 def mixing(model: nn.Module) -> tuple[str | None, str | None, str | None]:
-    """Finds parts that might look at other positions than their own, by path; None for none.
+    """Finds the paths of three modules that might mix positions, or None in their places.
 
-    The first is of a class of which nothing is known; the second of one that may be made from known
-    ones; the third has a hook. A part that says `by_position = True`, in its class or itself, does
-    not; its rows may come with any dimensions before D.
+    The first has no known base class, the second may have one, the third has a hook. A class or
+    module with `by_position = True` mixes none; its rows may have any dimensions before D.
     """
     unknown, foreign, heard = None, None, "every module" if all_are_heard() else None
     for path, part in model.named_modules():
         kind = type(part)
-        if {"parametrizations", "score_bias"} & {*path.split(".")}:  # of weights, and of scores
+        if {"parametrizations", "score_bias"} & {*path.split(".")}:  # these take no rows
             continue
         if not vars(part).get("by_position", works_by_position(kind)):
             foreign = path or kind.__name__

@@ -1,8 +1,6 @@
-"""The looks of rows that are no padded batch: packed ones, and the newest of a search."""
+"""Defines how attention sees rows without padding, and the newest tokens of a search."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -14,7 +12,7 @@ from .kernels import take
 
 
 class Layout:
-    """Knows which positions of a padded batch [B, S] are computed, and packs and unpacks them."""
+    """A layout packs the chosen positions of a batch [B, S] into N rows, and unpacks them."""
 
     def __init__(self, computed: Tensor) -> None:
         self.batch, self.length = computed.shape
@@ -29,7 +27,7 @@ class Layout:
 
 
 class Packed(Look):
-    """A look for rows without padding, [1, N, D]: those of one sentence after the other."""
+    """A packed look serves the rows of all sentences without their padding: [1, N, D]."""
 
     def __init__(self, queries: Layout, keys: Layout, mask: Tensor) -> None:
         super().__init__(mask)
@@ -44,42 +42,28 @@ class Packed(Look):
 
 
 class Newest(Look):
-    """A look for the newest rows of each sentence, whose earlier ones the layer has seen.
+    """This look serves the newest tokens of each sentence, after others of earlier calls.
 
-    They are N tokens of one hypothesis, [B, N, D], or one of each of W hypotheses, [B · W, 1, D].
+    Rows are N tokens of one hypothesis, [B, N, D], or one of each of W hypotheses, [B · W, 1, D].
     """
-
-    batch, time = 1, 0  # sentences, and tokens of each hypothesis before the newest
-    columns = 1  # of keys for each position
 
     def __init__(self, width: int = 1) -> None:
         super().__init__()
-        self.width = width
+        self.width, self.batch = width, 1  # hypotheses of each sentence, and sentences
 
     def places(self, x: Tensor) -> Tensor:
         n = x.numel() // (x.shape[-1] * self.batch * self.width)
         return torch.arange(self.time, self.time + n, device=x.device)
 
-    def apart(self, q: Tensor, k: Tensor) -> Tensor:
-        queries = torch.arange(self.time, self.time + q.shape[2] // self.width, device=k.device)
-        return torch.arange(k.shape[2], device=k.device) // self.columns - queries[:, None]
-
 
 class Stepwise(Newest):
-    """A look back, into one cache a sentence for all steps of all of its hypotheses.
-
-    Who descends from whom is a mask: no key or value is ever moved.
-    """
+    """This look caches the keys and values of all hypotheses; none is moved: masks select them."""
 
     def __init__(self, room: int, width: int = 1) -> None:
         super().__init__(width)
         self.columns = width
         self.room, self.length = room * width, 0  # of keys
         self.keys = self.values = torch.empty(0)  # [B, H, room, K]
-
-    def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
-        seen = rule(queries // self.width, past=self.time, device=device)
-        return seen.repeat_interleave(self.width, dim=-1)
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         q, k, v = split(n_heads, self.batch, q, k, v)
@@ -91,7 +75,7 @@ class Stepwise(Newest):
         return q, self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
 
     def longer(self, old: Tensor, new: Tensor, start: int) -> Tensor:
-        """Puts the new behind the first `start` of the old: [B, H, room, K]."""
+        """Writes new keys behind the first `start` old ones: [B, H, room, K]."""
         if torch.is_grad_enabled():  # a gradient needs the past as it was
             return torch.cat([old.narrow(2, 0, start), new], dim=2) if start else new
         if start == 0 or old.shape[2] < self.room:
@@ -108,7 +92,7 @@ class Stepwise(Newest):
 
 
 class Remembered(Newest):
-    """A look across, into a memory whose keys and values are projected once."""
+    """This look keeps the keys and values of the encoder's memory, which are projected once."""
 
     kept: tuple[Tensor, Tensor] | None = None
 
@@ -128,24 +112,23 @@ class Remembered(Newest):
 
 
 class DecoderState:
-    """What a decoder remembers between steps: two looks a layer, in the order of the pass.
+    """A decoder state holds the keys and values of earlier steps: two looks for each layer.
 
-    Of each sentence it may follow several hypotheses, `width`: then the batch of tokens is B · W,
-    each a step of its own, and `descend` says whom they continue.
+    With `width` W it follows W hypotheses of each sentence, one token a step after `descend`.
     """
 
     def __init__(self, n_layers: int, capacity: int = 32, width: int = 1) -> None:
         require_wholes(capacity=(capacity, 1), width=(width, 1))
         self.looks = [(Stepwise(capacity, width), Remembered(width)) for _ in range(n_layers)]
         self.width, self.length = width, 0  # hypotheses of each sentence, tokens of each
-        self.real: Tensor | None = None  # [B, 1, 1, length]: the past's padding mask
-        self.ancestors: Tensor | None = None  # [B, W, length · W]: among all that was written
+        self.real: Tensor | None = None  # [B, 1, 1, length]: the padding mask of earlier tokens
+        self.ancestors: Tensor | None = None  # [B, W, length · W]: which tokens each one continues
         self.source_mask: Tensor | None = None
-        self.generated = False  # by a search: tokens and state are not checked, none is padding
+        self.generated = False  # True in a search: nothing is validated, and no token is padding
         self.rank = 3  # dimensions of the decoder's rows; fewer cost less time
 
     def descend(self, parents: Tensor) -> None:
-        """Is told which of the W hypotheses so far each of the next ones continues: [B, W]."""
+        """Notes which of the W hypotheses so far each of the next ones continues: [B, W]."""
         new = torch.eye(self.width, dtype=torch.bool, device=parents.device)
         new = new.expand(len(parents), -1, -1)
         if self.ancestors is not None:
@@ -153,9 +136,9 @@ class DecoderState:
         self.ancestors = new
 
     def seen(self, tokens: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Makes mask and bias: these tokens see their past and themselves, without padding."""
+        """Makes the mask and the bias by which tokens see themselves and earlier real ones."""
         so_far = masks.causal_mask(tokens.shape[1], past=self.length)
-        if self.generated and bool(so_far.all()):  # looked at on the CPU: no GPU has to wait
+        if self.generated and bool(so_far.all()):  # on the CPU, so that no GPU has to wait
             if self.ancestors is None:
                 return None, None
             return self.ancestors[:, None], masks.to_additive(self.ancestors[:, None])
@@ -173,7 +156,7 @@ class DecoderState:
     def next(
         self, tokens: Tensor, mask: Tensor | None, source_mask: Tensor, maps: AttentionMaps | None
     ) -> list[tuple[Stepwise, Remembered]]:
-        """Prepares the looks of all layers for these tokens, [B, N] or [B · W, 1]."""
+        """Prepares the looks of all layers for new tokens, [B, N] or [B · W, 1]."""
         (own, bias), batch = self.seen(tokens), len(tokens) // self.width
         if mask is not None:
             own, bias = mask, None
@@ -182,15 +165,15 @@ class DecoderState:
             back.time = across.time = self.length
             back.batch = across.batch = batch
             across.maps = maps and maps.cross
-            back.length = min(back.length, self.length * self.width)  # after a step that failed
+            back.length = min(back.length, self.length * self.width)  # a failed step wrote more
         if source_mask is not self.source_mask:
             self.source_mask, (own, bias) = source_mask, in_numbers(source_mask)
             for _, across in self.looks:
                 across.mask, across.bias = own, bias
         return self.looks
 
-    def check(self, n_layers: int, memory: Tensor) -> None:
-        """Refuses a state of another decoder or of other sentences."""
+    def require(self, n_layers: int, memory: Tensor) -> None:
+        """Raises ValueError unless the state belongs to this decoder and these sentences."""
         if len(self.looks) != n_layers:
             fix = "begin with this model's start()"
             raise invalid("state", f"{n_layers} layers", len(self.looks), fix)
@@ -204,7 +187,7 @@ class DecoderState:
             raise invalid("state", expected, f"one of {shape(memory)}", fix)
 
     def select(self, rows: Tensor) -> None:
-        """Keeps only these sentences: the others are finished."""
+        """Keeps only the sentences of these rows."""
         self.real = None if self.real is None else self.real[rows]
         self.ancestors = None if self.ancestors is None else self.ancestors[rows]
         for look in (look for pair in self.looks for look in pair):
@@ -212,12 +195,10 @@ class DecoderState:
 
 
 def in_numbers(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Gives a mask and its bias, or None and None if it hides nothing.
-
-    The bias, 0 and minus infinity, is quicker, and None where a query sees no key: it would be NaN.
-    """
+    """Returns the mask and the bias that may replace it, or None and None if it hides nothing."""
     if torch.compiler.is_compiling():
         return mask, None
     if mask.all():
         return None, None
+    # A query that sees no key has no bias: the softmax of minus infinities is NaN.
     return mask, masks.to_additive(mask) if mask.any(-1).all() else None

@@ -1,4 +1,4 @@
-"""What training minimises: cross-entropy with label smoothing (5.4), on real tokens only."""
+"""Computes cross-entropy with label smoothing (section 5.4), on real tokens only."""
 
 import warnings
 
@@ -13,11 +13,11 @@ from .masks import padding_mask
 from .tokens import PADDING
 from .transformer import Transformer, require_called
 
-MANY = 1 << 20  # logits; above it they are made in parts
+MANY = 1 << 20  # more logits than this are computed in parts
 
 
 def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
-    """What the decoder reads and what it must say next: [B, T + 1] → twice [B, T]."""
+    """Splits targets into the decoder's inputs and the labels: [B, T + 1] → twice [B, T]."""
     require_tokens("target", target)
     if target.shape[1] < 2:
         fix = "a target begins with BOS and ends with EOS"
@@ -34,21 +34,23 @@ def translation_loss(
     packed: bool = False,
     total: int | None = None,
 ) -> Tensor:
-    """The mean cross-entropy over the labels that are no padding: [B, S], [B, T + 1] → a scalar.
-
-    Logits are computed for these labels alone: the last layer is the model's widest.
+    """Computes the mean cross-entropy of the labels but padding: [B, S], [B, T + 1] → a scalar.
 
     Args:
-        model: of this package; encode, decode and generator are called.
+        model: of this package; its encode, decode and generator are called.
         source: tokens, each sentence with its EOS, padded.
         target: tokens, each sentence between BOS and EOS, padded.
         smoothing: the share of each label that is spread over the vocabulary.
-        packed: leaves padding out of every other position-wise layer too, where the model is plain
-            enough for that; targets must then be padded on the right.
-        total: for a part of a larger batch, that batch's number of labels, by which the part's sum
-            is divided, so that the parts add up to the mean of the whole.
+        packed: leaves padding out of every layer; targets must then be padded on the right.
+        total: the number of labels of a larger batch, whose mean the means of its parts add up to.
     """
-    require_loss(model, source, target, smoothing)
+    require_called(model)
+    require_probability("smoothing", smoothing)
+    require_tokens("source", source, model.config.source_vocab)
+    require_tokens("target", target, model.config.target_vocab)
+    if len(source) != len(target):
+        fix = "give each source sentence one target"
+        raise invalid("target", f"a batch of {len(source)}", len(target), fix)
     inputs, labels = teacher_forcing(target)
     real = labels != PADDING
     if not real.any():
@@ -62,7 +64,7 @@ def translation_loss(
 def hidden_states(
     model: Transformer, source: Tensor, inputs: Tensor, real: Tensor, packed: bool
 ) -> Tensor:
-    """What the decoder makes of its inputs, where it is wanted: [B, S], [B, T], [B, T] → [N, D]."""
+    """Returns the decoder's output at the real labels: [B, S], [B, T], [B, T] → [N, D]."""
     read, mask = source != PADDING, padding_mask(source)
     if not packed or not may_pack(model):
         return model.decode(inputs, model.encode(source), source_mask=mask)[real]
@@ -76,7 +78,7 @@ def hidden_states(
 
 
 def may_pack(model: Transformer) -> bool:
-    """Says whether every part works by position, and warns of one that does not."""
+    """Tells whether no module may mix positions, and warns of one that may."""
     _, foreign, heard = mixing(model)
     if foreign or heard:
         why = "does not say `by_position = True`" if foreign else "has a hook"
@@ -85,7 +87,7 @@ def may_pack(model: Transformer) -> bool:
 
 
 def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """The sum of all cross-entropies; where there are very many logits, made in parts."""
+    """Sums the cross-entropies of all labels, in parts where there are very many logits."""
     many = len(labels) * getattr(generator, "out_features", 0) > MANY
     compiling = torch.compiler.is_compiling()
     if many and torch.is_grad_enabled() and not compiling and is_plain(generator):
@@ -94,20 +96,6 @@ def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: floa
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """The cross-entropy of each label: [N, V], [N] → [N].
-
-    With smoothing the aim is not all on the label: that share of it is spread evenly over the
-    vocabulary, the label included.
-    """
+    """Computes the cross-entropy of labels, smoothed over all V words: [N, V], [N] → [N]."""
     precise = logits.to(torch.promote_types(logits.dtype, torch.float32))  # autocast's are halves
     return F.cross_entropy(precise, labels, reduction="none", label_smoothing=smoothing)
-
-
-def require_loss(model: Transformer, source: Tensor, target: Tensor, smoothing: float) -> None:
-    require_called(model)
-    require_probability("smoothing", smoothing)
-    require_tokens("source", source, model.config.source_vocab)
-    require_tokens("target", target, model.config.target_vocab)
-    if len(source) != len(target):
-        fix = "give each source sentence one target"
-        raise invalid("target", f"a batch of {len(source)}", len(target), fix)

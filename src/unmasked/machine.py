@@ -1,4 +1,4 @@
-"""Where to compute, and what a measurement was made on."""
+"""Finds the device to compute on, and describes the machine of a measurement."""
 
 import datetime
 import platform
@@ -10,7 +10,7 @@ import torch
 
 
 def device() -> torch.device:
-    """The GPU (or another accelerator that PyTorch can use), or else the CPU."""
+    """Returns the GPU (or another accelerator that PyTorch can use), or else the CPU."""
     accelerator = torch.accelerator.is_available() and torch.accelerator.current_accelerator()
     return accelerator or torch.device("cpu")
 
@@ -18,23 +18,18 @@ def device() -> torch.device:
 CPUINFO = Path("/proc/cpuinfo")  # Linux only
 
 
-def processors() -> list[str]:
-    """The name of each core's processor, where the system lists them, and as it counts them."""
-    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
-    return [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-
-
 def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Processor, threads and versions, and today's date."""
-    names = processors()
-    processor = [*names, platform.processor()][0]
+    """Describes a device's processor, threads and versions, and names today's date."""
+    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
+    cores = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    processor = cores[0] if cores else platform.processor()
     if torch.device(device).type == "cuda":
         processor = torch.cuda.get_device_name(device)
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "processor": processor,
         "capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": len(names) or None,
+        "cores": len(cores) or None,
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -1,4 +1,4 @@
-"""Who may attend to whom: boolean masks in which True means "may attend".
+"""Makes and converts boolean masks, in which True means "may attend".
 
 Every mask broadcasts to [batch, heads, queries, keys] and combines with others by `&`.
 """
@@ -11,25 +11,19 @@ from .tokens import PADDING
 
 
 def padding_mask(tokens: Tensor, padding: int = PADDING) -> Tensor:
-    """Every query may attend to the real tokens. [B, S] → [B, 1, 1, S]."""
+    """Lets every query attend to all tokens but padding: [B, S] → [B, 1, 1, S]."""
     require_tokens("tokens", tokens)
     return (tokens != padding)[:, None, None, :]
 
 
 def causal_mask(n: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Position i may attend to itself and to what came before: [n, past + n].
-
-    With `past` keys already seen, the queries are the n positions that follow them.
-    """
+    """Lets each of n positions attend to itself, earlier ones and `past` keys: [n, past + n]."""
     require_wholes(n=(n, 1), past=(past, 0))
     return torch.ones(n, past + n, dtype=torch.bool, device=device).tril(past)
 
 
 def length_mask(lengths: Tensor, n: int) -> Tensor:
-    """The first `lengths` of n keys may be attended to.
-
-    One length a row, [B] → [B, 1, 1, n], or one a query, [B, Q] → [B, 1, Q, n].
-    """
+    """Lets queries attend to the first of n keys: [B] → [B, 1, 1, n], [B, Q] → [B, 1, Q, n]."""
     require_lengths(lengths, n)
     mask = torch.arange(n, device=lengths.device) < lengths[..., None]  # [B, n] or [B, Q, n]
     return mask[:, None, None, :] if lengths.dim() == 1 else mask[:, None]
@@ -49,23 +43,23 @@ def require_lengths(lengths: Tensor, n: int) -> None:
         raise invalid("lengths", f"lengths from 0 to {n}", got, "n is the length with padding")
 
 
-# --- Bridges: the same information in the words of others -------------------------------------
+# --- Other conventions ------------------------------------------------------------------------
 
 
 def from_blocked(blocked: Tensor) -> Tensor:
-    """From masks where True means "hidden" (`key_padding_mask`), and back: its own inverse."""
+    """Converts a mask where True means "hidden" (`key_padding_mask`), and converts it back."""
     require_boolean("blocked", blocked, "convert it: blocked != 0")
     return ~blocked
 
 
 def from_ones(ones: Tensor) -> Tensor:
-    """From masks of ones and zeros, where 0 is hidden."""
+    """Converts a mask of ones and zeros, where 0 means "hidden"."""
     require_type("ones", ones, Tensor)
     return ones != 0
 
 
 def from_additive(additive: Tensor) -> Tensor:
-    """From masks added to the scores: 0 is visible, minus infinity or a huge negative hidden."""
+    """Converts a mask that is added to scores: 0, or minus infinity or a huge negative number."""
     require_type("additive", additive, Tensor)
     if not additive.dtype.is_floating_point:
         fix = "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones"
@@ -74,6 +68,6 @@ def from_additive(additive: Tensor) -> Tensor:
 
 
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """To a mask that is added to the scores: 0 where True, minus infinity elsewhere."""
+    """Makes a mask that is added to scores: 0 where `mask` is True, minus infinity elsewhere."""
     require_boolean("mask", mask)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)

@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoids of the paper (section 3.5), learned vectors, and the shift."""
+"""Encodes the positions of tokens by the paper's sinusoids (section 3.5) or learned vectors."""
 
 from collections.abc import Callable
 from typing import Self
@@ -10,16 +10,15 @@ from .errors import invalid, require_whole, require_wholes
 
 
 def frequencies(d_model: int) -> Tensor:
-    """The angle that each pair of columns turns by at one step: 10000^(-2i/d_model), float64."""
+    """Returns the angle by which each pair of columns turns at one step: 10000^(-2i/d_model)."""
     require_whole("d_model", d_model)
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
 def sinusoids(start: int, length: int, d_model: int) -> Tensor:
-    """Rows of the paper's table: sine in the even columns, cosine in the odd. [length, d_model].
+    """Computes the paper's sines (even columns) and cosines (odd columns): [length, d_model].
 
-    Computed in float64: in float32 the angles of position 10,000 would be off by up to 0.0005.
-    An odd width ends with a sine that has no cosine beside it.
+    They are float64: in float32 the angles of position 10,000 would be off by up to 0.0005.
     """
     position = torch.arange(start, start + length, dtype=torch.float64)
     angle = position[:, None] * frequencies(d_model)  # [length, ceil(d_model / 2)]
@@ -27,10 +26,7 @@ def sinusoids(start: int, length: int, d_model: int) -> Tensor:
 
 
 def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """The matrix M with PE(p + shift) = M @ PE(p) for every position p: [d_model, d_model].
-
-    Each pair of columns (sine, cosine) is turned by shift · frequency, whatever p is.
-    """
+    """Returns the matrix M with PE(p + shift) = M @ PE(p) for each p: [d_model, d_model]."""
     if d_model % 2:
         fix = "the last sine of an odd width has no cosine to be turned with"
         raise invalid("d_model", "an even width", d_model, fix)
@@ -41,7 +37,7 @@ def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds the paper's sinusoids: `max_len` rows stand ready, others are computed when met."""
+    """This module adds the paper's sinusoids; rows beyond `max_len` are computed when needed."""
 
     table: Tensor
 
@@ -55,7 +51,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """When a model is moved, the table is made anew: not rounded twice, and never empty."""
+        """Computes the table anew when a model is converted, so that no number is rounded twice."""
         before = self.table
         super()._apply(fn, recurse)
         if self.table is not before:
@@ -63,7 +59,7 @@ class SinusoidalPositions(nn.Module):
         return self
 
     def rows(self, length: int, start: int = 0) -> Tensor:
-        """The encodings of positions start … start + length - 1: [length, d_model]."""
+        """Returns the encodings of `length` positions from `start`: [length, d_model]."""
         if start + length <= len(self.table):
             return self.table[start : start + length]
         return sinusoids(start, length, self.d_model).to(self.table)
@@ -73,7 +69,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Adds one trained vector a position; there is none to add beyond `max_len`."""
+    """This module adds one trained vector for each position, of which there are `max_len`."""
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
         require_wholes(d_model=(d_model, 1), max_len=(max_len, 1))
@@ -82,7 +78,7 @@ class LearnedPositions(nn.Module):
         nn.init.xavier_uniform_(self.table)
 
     def rows(self, length: int, start: int = 0) -> Tensor:
-        """The encodings of positions start … start + length - 1: [length, d_model]."""
+        """Returns the encodings of `length` positions from `start`: [length, d_model]."""
         if start + length > len(self.table):
             fix = "raise max_len and train again, or use positions='sinusoidal'"
             expected = f"positions below max_len={len(self.table)}"

@@ -20,7 +20,9 @@ from .errors import (
     require_number,
     require_seed,
     require_tokens,
+    require_type,
     require_whole,
+    shape,
 )
 from .kernels import take
 from .layers import LaidOut, mixing
@@ -36,31 +38,34 @@ def greedy(
     source: Tensor,
     max_new_tokens: int | None = None,
     *,
+    prefix: Tensor | None = None,
     use_cache: bool = True,
 ) -> Tensor:
-    """The likeliest token at every step: source [B, S] → target [B, T].
+    """Takes the likeliest token at every step: source [B, S] → target [B, T].
 
     The result has no BOS; each row ends with its EOS and then padding.
 
     Args:
-        model: of this package; its encode, decode and generator are called.
-        source: tokens, each sentence with its EOS, padded.
-        max_new_tokens: at most so many for each; else its source's length and fifty more.
+        model: one of this package; the search calls its encode, decode and generator.
+        source: token IDs, each sentence with its EOS, padded.
+        max_new_tokens: the most that a translation may get; by default its source's length and 50.
+        prefix: token IDs [B, P] that each translation must begin with; padding leaves one free.
         use_cache: False computes each step from the first token on.
     """
-    limits = limits_of(model, source, max_new_tokens)
-    return one_by_one(model, source, limits, lambda logits, _: likeliest_of(logits), use_cache)
+    limits = limits_of(model, source, max_new_tokens, prefix)
+    return one_by_one(model, source, limits, prefix, lambda x, _: likeliest_of(x), use_cache)
 
 
 def sample(
     model: Transformer,
     source: Tensor,
-    max_new_tokens: int | None = None,
     *,
+    max_new_tokens: int | None = None,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float = 1.0,
     seed: int | torch.Generator | None = None,
+    prefix: Tensor | None = None,
     use_cache: bool = True,
 ) -> Tensor:
     """Draws each token from the model's distribution: source [B, S] → target [B, T].
@@ -68,33 +73,34 @@ def sample(
     For several samples of a sentence, repeat its row: each row is drawn independently.
 
     Args:
-        model, source, max_new_tokens, use_cache: as for `greedy`.
+        model, source, max_new_tokens, prefix, use_cache: are those of `greedy`.
         temperature: below 1 it favours likely tokens, above 1 it evens them out.
-        top_k: then only so many of the likeliest stay,
+        top_k: keeps only so many of the likeliest tokens,
         top_p: and of those the likeliest that together have this probability.
-        seed: the same batch gives the same result each time, on every device, with and without the
-            cache, unless rounding tips a draw. A generator (on the CPU) continues where it is;
-            without either, the random numbers are PyTorch's own.
+        seed: makes the same batch give the same result each time, on every device, with and without
+            the cache, unless rounding tips a draw. A generator (on the CPU) continues where it is;
+            without either, PyTorch's own generator draws.
     """
-    limits = limits_of(model, source, max_new_tokens)
     require_chance(temperature, top_k, top_p, seed)
+    limits = limits_of(model, source, max_new_tokens, prefix)
     drawn_by = generator_of(seed)
 
     def by_chance(logits: Tensor, rows: list[int]) -> Tensor:
         chances = torch.rand(len(source), generator=drawn_by)[rows]
         return draw(logits.float() / temperature, chances[:, None].to(logits.device), top_k, top_p)
 
-    return one_by_one(model, source, limits, by_chance, use_cache)
+    return one_by_one(model, source, limits, prefix, by_chance, use_cache)
 
 
 def generator_of(seed: int | torch.Generator | None) -> torch.Generator | None:
+    """Makes a generator from a seed; a generator stays itself, and None means PyTorch's own."""
     if seed is None or isinstance(seed, torch.Generator):
         return seed
     return torch.Generator().manual_seed(int(seed))
 
 
 class Hypotheses(NamedTuple):
-    """The n best translations of each sentence, best first."""
+    """Holds the n best translations of each sentence, best first."""
 
     tokens: Tensor  # [B, n, T], without the BOS, with the EOS, then padding
     scores: Tensor  # [B, n]: log-probability over the length penalty; -inf where there is none
@@ -109,25 +115,28 @@ def beam(
     n_best: int = 1,
     length_penalty: float = 0.6,
     normalize: str = "gnmt",
+    prefix: Tensor | None = None,
     use_cache: bool = True,
 ) -> Hypotheses:
     """Keeps the `beam_size` best beginnings of each sentence: source [B, S] → Hypotheses.
 
     Args:
-        model, source, max_new_tokens, use_cache: as for `greedy`.
-        beam_size: the hypotheses that go on at each step.
-        n_best: how many of the finished ones are returned; a sentence is finished when nothing that
-            is still written could enter them.
-        length_penalty: scores are log-probabilities divided by a measure of length to this power:
-        normalize: "gnmt", (5 + length) / 6 (Wu et al., 2016), or "length" itself, with the end.
+        model, source, max_new_tokens, prefix, use_cache: are those of `greedy`; a prefix's tokens
+            are certain, so they add nothing to a score.
+        beam_size: says how many hypotheses go on at each step.
+        n_best: says how many finished ones are returned; a sentence is finished when no hypothesis
+            that goes on could enter them.
+        length_penalty: is the power of the length by which log-probabilities are divided;
+        normalize: measures that length: "gnmt" is (5 + length) / 6 (Wu et al., 2016), and "length"
+            the number of tokens, EOS included.
     """
-    limits = limits_of(model, source, max_new_tokens)
+    limits = limits_of(model, source, max_new_tokens, prefix)
     require_beam(model, beam_size, n_best, length_penalty)
     require_choice("normalize", normalize, tuple(LENGTHS))
     penalties = torch.tensor([penalty(n, length_penalty, normalize) for n in limits.tolist()])
     penalties = penalties.to(source.device)
     with evaluating(model):
-        steps = Steps(model, source, beam_size, int(limits.max()), use_cache=use_cache)
+        steps = Steps(model, source, beam_size, int(limits.max()), prefix, use_cache)
         finished = Finished(len(source), beam_size, source.device)
         alive = Alive.begin(len(source), beam_size, source.device)
         for time in count(1):
@@ -152,7 +161,7 @@ def beam(
 
 
 class Alive(NamedTuple):
-    """The hypotheses that go on, best first."""
+    """Holds the hypotheses that go on, best first."""
 
     rows: Tensor  # [B]: which sentences are still in the batch
     tokens: Tensor  # [B, W]: the newest of each hypothesis
@@ -169,7 +178,7 @@ class Alive(NamedTuple):
         return cls(rows, tokens, torch.zeros_like(tokens), totals, history)
 
     def extend(self, logits: Tensor, n: int) -> Alive:
-        """The n best continuations of each sentence, by their logits [B, W, V]."""
+        """Finds the n best continuations of each sentence by their logits [B, W, V]."""
         logits = logits.float()
         best, words = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
         scores = self.totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
@@ -179,18 +188,18 @@ class Alive(NamedTuple):
         return Alive(self.rows, tokens, parents, totals, history)
 
     def best(self, n: int, going: Tensor) -> Alive:
-        """The n best of those [B, W] that go on."""
+        """Keeps the n best hypotheses among those that `going` [B, W] marks."""
         totals, order = self.totals.masked_fill(~going, -torch.inf).topk(n)
         tokens, parents = self.tokens.gather(1, order), self.parents.gather(1, order)
         return Alive(self.rows, tokens, parents, totals, take(self.history, order))
 
     def keep(self, going: Tensor) -> Alive:
-        """Only these sentences."""
+        """Keeps the sentences that `going` [B] marks."""
         return Alive(*(x[going] for x in self))
 
 
 def written_maps(model: Transformer, source: Tensor, tokens: Tensor) -> AttentionMaps:
-    """The attention behind each token of a search: row t belongs to the t-th one after the BOS."""
+    """Computes the attention behind each token of a search; row t made the t-th after the BOS."""
     target = F.pad(tokens[:, :-1], (1, 0), value=BOS)
     with evaluating(model):
         _, maps = model(source, target, need_weights=True)
@@ -204,15 +213,16 @@ def one_by_one(
     model: Transformer,
     source: Tensor,
     limits: Tensor,
+    prefix: Tensor | None,
     choose: Callable[[Tensor, list[int]], Tensor],
     use_cache: bool,
 ) -> Tensor:
-    """One translation of each sentence: `choose` takes logits [B, 1, V], and of which rows."""
+    """Writes one translation of each sentence; `choose` gets logits [B, 1, V] and their rows."""
     last = limits.tolist()
     rows = list(range(len(source)))  # the sentences still in the batch
     written: list[list[int]] = [[] for _ in rows]
     with evaluating(model):
-        steps = Steps(model, source, 1, max(last), use_cache=use_cache)
+        steps = Steps(model, source, 1, max(last), prefix, use_cache)
         tokens = torch.full((len(source), 1), BOS, device=source.device)
         parents, going, time = torch.zeros_like(tokens), [True] * len(rows), 0
         while any(going):
@@ -235,7 +245,7 @@ def one_by_one(
 def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
     """Draws a token from the `top_k` likeliest, or the few of them that hold `top_p` of their sum.
 
-    `chances` are uniform random numbers from 0 to 1. [..., V], [...] → [...].
+    The `chances` are uniform random numbers from 0 to 1. [..., V], [...] → [...].
     """
     probabilities, tokens = logits.float().softmax(-1).sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
@@ -252,11 +262,18 @@ def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float
 
 
 class Steps:
-    """One step after the other, for W hypotheses of each sentence, by encode, decode, generator."""
+    """Computes logits step by step for W hypotheses of each sentence."""
 
     def __init__(
-        self, model: Transformer, source: Tensor, width: int, limit: int, use_cache: bool = True
+        self,
+        model: Transformer,
+        source: Tensor,
+        width: int,
+        limit: int,
+        prefix: Tensor | None = None,
+        use_cache: bool = True,
     ) -> None:
+        require_type("use_cache", use_cache, bool)
         self.model, self.width, self.mask = model, width, padding_mask(source)
         unknown, foreign, heard = mixing(model)
         if unknown and use_cache:
@@ -268,19 +285,31 @@ class Steps:
         with self.laid_out:
             self.memory = model.encode(source, only=real) if packed else model.encode(source)
         self.written = source.new_zeros(len(source), width, 0, dtype=torch.long)
+        self.prefix = source.new_zeros(0, len(source)) if prefix is None else prefix.T  # [P, B]
         self.state = model.start(min(limit, 128), width) if use_cache else None
         if self.state is not None:
             self.state.generated = True
             self.state.rank = 3 if not alone else 1 if rows == 1 else 2
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """The newest tokens and the hypotheses they continue, both [B, W] → logits [B, W, V].
+        """Takes the newest tokens and their hypotheses, both [B, W], and gives logits [B, W, V].
 
-        Padding has -inf: it fills rows, and is never generated.
+        Padding has -inf, since it fills rows and is never generated, and so has every token but the
+        prefix's where there is one.
         """
+        compute = self.recomputed if self.state is None else self.continued
+        logits = compute(tokens, parents)
+        logits[..., PADDING] = -torch.inf
+        if len(self.prefix):
+            token, self.prefix = self.prefix[0, :, None], self.prefix[1:]
+            others = (token != PADDING) & (token != torch.arange(logits.shape[-1]).to(token.device))
+            logits.masked_fill_(others[:, None], -torch.inf)
+        return logits
+
+    def continued(self, tokens: Tensor, parents: Tensor) -> Tensor:
+        """Computes only the newest position, with what the cache remembers of those before it."""
         state = self.state
-        if state is None:
-            return self.recomputed(tokens, parents)
+        assert state is not None
         if self.width > 1:
             state.descend(parents)
         with self.laid_out:
@@ -289,36 +318,30 @@ class Steps:
             logits = self.model.generator(x).view(*tokens.shape, -1)
         if state.length == 1 and not all(back.length for back, _ in state.looks):
             what = "an attention does not use its look: each step is computed from the first token"
-            warnings.warn(what, stacklevel=3)
+            warnings.warn(what, stacklevel=4)
             self.state, self.written = None, tokens[:, :, None]
-        return without_padding(logits)
+        return logits
 
     def recomputed(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """From the first token on: to compare with, and to trust."""
+        """Computes every position again, from the first token on."""
         self.written = torch.cat([take(self.written, parents), tokens[:, :, None]], dim=-1)
         memory, mask = (x.repeat_interleave(self.width, dim=0) for x in (self.memory, self.mask))
         x = self.model.decode(self.written.flatten(0, 1), memory, source_mask=mask)
-        return without_padding(self.model.generator(x[:, -1]).view(*tokens.shape, -1))
+        return self.model.generator(x[:, -1]).view(*tokens.shape, -1)  # type: ignore[no-any-return]
 
     def keep(self, rows: Tensor) -> None:
         """Forgets the sentences that are finished."""
         self.mask, self.memory = self.mask[rows], self.memory[rows]
-        self.written = self.written[rows]
+        self.written, self.prefix = self.written[rows], self.prefix[:, rows]
         if self.state is not None:
             self.state.select(rows)
-
-
-def without_padding(logits: Tensor) -> Tensor:
-    """Logits in which padding cannot win."""
-    logits[..., PADDING] = -torch.inf
-    return logits
 
 
 # --- Ranking ----------------------------------------------------------------------------------
 
 
 class Finished:
-    """The best complete hypotheses of each sentence so far, best first."""
+    """Holds the best complete hypotheses of each sentence so far, best first."""
 
     def __init__(self, n_sentences: int, width: int, device: torch.device) -> None:
         self.tokens = torch.full((n_sentences, width, 1), PADDING, device=device)
@@ -339,7 +362,7 @@ class Finished:
 
 
 def likeliest_of(x: Tensor) -> Tensor:
-    """x.argmax(-1), the first of equals; on a CPU by NumPy, in a fraction of the time."""
+    """Returns x.argmax(-1), the first of equals; on a CPU NumPy takes a fraction of the time."""
     if x.device.type != "cpu":
         return x.argmax(-1)
     x = x if x.dtype.itemsize > 2 else x.float()
@@ -347,7 +370,7 @@ def likeliest_of(x: Tensor) -> Tensor:
 
 
 def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
-    """x.topk(k) over a long last dimension: the k best are in the k blocks with the best maxima."""
+    """Returns x.topk(k): in a long dimension they lie in the k blocks with the best maxima."""
     if x.shape[-1] < 4 * k * block:
         return x.topk(k)
     if room := -x.shape[-1] % block:  # what is missing in the last block is never the best
@@ -363,23 +386,34 @@ LENGTHS: dict[str, Callable[[int], float]] = {"gnmt": lambda n: (5 + n) / 6, "le
 
 
 def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
+    """Returns what the log-probability of so many tokens is divided by."""
     return float(LENGTHS[normalize](length) ** alpha)
 
 
 # --- What a search may be asked ---------------------------------------------------------------
 
 
-def limits_of(model: Transformer, source: Tensor, max_new_tokens: int | None) -> Tensor:
-    """How many tokens each sentence may get, [B], once what every search is given is right."""
+def limits_of(
+    model: Transformer, source: Tensor, max_new_tokens: int | None, prefix: Tensor | None = None
+) -> Tensor:
+    """Returns the most tokens of each translation, [B], or raises ValueError: wrong arguments."""
     require_called(model)
     require_tokens("source", source, model.config.source_vocab)
-    reach = model.config.reach
+    reach, begun = model.config.reach, 0
+    if max_new_tokens is not None:
+        require_whole("max_new_tokens", max_new_tokens)
+        if max_new_tokens > reach:
+            fix = "there are no learned positions beyond it"
+            raise invalid("max_new_tokens", f"at most max_len={reach}", max_new_tokens, fix)
+    if prefix is not None:
+        require_tokens("prefix", prefix, model.config.target_vocab)
+        most = reach if max_new_tokens is None else max_new_tokens
+        begun = prefix.shape[1]
+        if len(prefix) != len(source) or begun > most:
+            expected = f"{len(source)} rows of at most {most} tokens"
+            raise invalid("prefix", expected, shape(prefix), "give one row a sentence")
     if max_new_tokens is None:
-        return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(max=reach)
-    require_whole("max_new_tokens", max_new_tokens)
-    if max_new_tokens > reach:
-        fix = "there are no learned positions beyond it"
-        raise invalid("max_new_tokens", f"at most max_len={reach}", max_new_tokens, fix)
+        return ((source != PADDING).sum(-1) + EXTRA_LENGTH).clamp(begun, reach)
     return torch.full((len(source),), max_new_tokens, device=source.device)
 
 

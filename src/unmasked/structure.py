@@ -1,18 +1,15 @@
-"""A module compared, part by part, with what its configuration makes."""
+"""Compares a module, part by part, with the one that its configuration makes."""
 
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
-EVERY = ("training", "config")  # what says nothing about one kind of module
-
 
 def differences(module: nn.Module, twin: nn.Module, ignoring: tuple[str, ...] = ()) -> list[str]:
-    """Lists the paths of parts that are not as in a twin, which a configuration made.
+    """Lists the paths of submodules that differ from those of a twin, which a configuration made.
 
-    A part is its class, the kinds and shapes of its weights, and every option that the twin's has.
-    Hooks, notes, frozen and shared weights make no difference.
+    Hooks, the weights' numbers, and which of them are frozen or shared make no difference.
     """
     mine, theirs = (dict(each.named_modules(remove_duplicate=False)) for each in (module, twin))
     paths = [
@@ -24,12 +21,9 @@ def differences(module: nn.Module, twin: nn.Module, ignoring: tuple[str, ...] = 
 def alike(part: Any, twin: Any, ignoring: tuple[str, ...]) -> bool:
     if type(part) is not type(twin) or weights(part) != weights(twin):
         return False
-    options = {name: value for name, value in vars(twin).items() if name[0] != "_"}
-    found = {name: vars(part).get(name) for name in options.keys() - {*EVERY, *ignoring}}
-    return all(
-        not isinstance(value, Tensor | np.ndarray) and bool(value == options[name])
-        for name, value in found.items()
-    )
+    names = {name for name in vars(twin) if name[0] != "_"} - {"training", "config", *ignoring}
+    pairs = [(vars(part).get(name), vars(twin)[name]) for name in names]
+    return all(not isinstance(a, Tensor | np.ndarray) and bool(a == b) for a, b in pairs)
 
 
 def weights(part: nn.Module) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The whole model: two sequences of tokens in, one row of logits for each target position out."""
+"""Maps a source and a target sequence of tokens to logits for each target position."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from . import masks
-from .attention import AttentionMaps, Mapped
+from .attention import AttentionMaps
 from .config import TransformerConfig
 from .decoder import Decoder
 from .encoder import Encoder
@@ -24,7 +24,7 @@ from .positions import LearnedPositions, SinusoidalPositions
 
 
 class Embedding(nn.Module):
-    """Tokens → vectors: a table, times √D where configured, plus positions, then dropout."""
+    """An embedding looks up vectors, scales them by √D if configured, and adds positions."""
 
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
@@ -38,11 +38,11 @@ class Embedding(nn.Module):
         return self.dropout(self.positions(self.tokens(tokens) * self.scale, start))
 
 
-class Transformer(Mapped):
-    """The encoder-decoder of *Attention Is All You Need*, and its relatives by configuration.
+class Transformer(nn.Module):
+    """This model is the encoder-decoder of *Attention Is All You Need*, or a configured variant.
 
-    Padding is token 0: the masks are made from the tokens unless they are given. With
-    `need_weights=True` a call returns (logits, maps): every layer's attention weights.
+    Padding is token 0: masks that are not given are made from the tokens. A call with
+    `need_weights=True` returns (logits, maps): every layer's attention weights.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -58,6 +58,12 @@ class Transformer(Mapped):
         self.initialise()
         self.register_load_state_dict_post_hook(Transformer.tie)  # assign=True makes new parameters
 
+    def __call__(self, *args: Any, need_weights: bool = False, **options: Any) -> Any:
+        if not need_weights:
+            return super().__call__(*args, **options)
+        maps = AttentionMaps.empty()
+        return super().__call__(*args, maps=maps, **options), maps
+
     def forward(
         self,
         source: Tensor,
@@ -67,11 +73,7 @@ class Transformer(Mapped):
         target_mask: Tensor | None = None,
         maps: AttentionMaps | None = None,
     ) -> Tensor:
-        """[B, S], [B, T] → logits [B, T, V].
-
-        `source_mask` hides source words from the encoder and from the decoder alike; for two masks
-        call `encode` and `decode`.
-        """
+        """Computes the logits of each next token: [B, S], [B, T] → [B, T, V]."""
         require_tokens("source", source)
         source_mask = masks.padding_mask(source) if source_mask is None else source_mask
         if isinstance(source_mask, Tensor) and [1, *source_mask.shape][-2] != 1:
@@ -89,10 +91,9 @@ class Transformer(Mapped):
         maps: AttentionMaps | None = None,
         only: Tensor | None = None,
     ) -> Tensor:
-        """[B, S] → the memory [B, S, D].
+        """Computes the encoder's output, the memory: [B, S] → [B, S, D].
 
-        With `only`, [B, S], no other position is computed, and the memory is zero there: for a
-        model whose parts work position by position (`layers.mixing`), and masks that hide the rest.
+        With `only`, [B, S], it is zero at all other positions, which the mask must hide.
         """
         require_type("maps", maps, AttentionMaps, type(None))
         require_tokens("source", source, self.config.source_vocab)
@@ -116,11 +117,10 @@ class Transformer(Mapped):
         maps: AttentionMaps | None = None,
         only: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """[B, T], [B, S, D] → [B, T, D], one step before the logits.
+        """Computes what the generator turns into logits: [B, T], [B, S, D] → [B, T, D].
 
-        `source_mask` hides the memory's padding; the default `target_mask` is causal and hides the
-        target's. With a `state` (from `start`, one for each memory) the target holds only the
-        tokens that are new. With `only`, [B, T] and [B, S], no other position is computed.
+        The default `target_mask` is causal and hides padding. With a `state` (from `start`, one for
+        each memory) the target holds only new tokens. `only`, [B, T] and [B, S], is as in `encode`.
         """
         start = 0 if state is None else state.length
         if state is None or not state.generated:
@@ -136,18 +136,14 @@ class Transformer(Mapped):
             so_far = masks.causal_mask(target.shape[1], device=target.device)
             target_mask = masks.padding_mask(target) & so_far
         if only is None:
-            given: Any = {"mask": target_mask, "memory_mask": source_mask, "maps": maps}
-            return self.decoder(x, memory, **given)
+            return self.decoder(x, memory, mask=target_mask, memory_mask=source_mask, maps=maps)
         own, read = (Layout(each) for each in only)
         pair = Packed(own, own, target_mask), Packed(own, read, source_mask)
         packed = [pair] * len(self.decoder.layers)
         return own.unpack(self.decoder(own.pack(x), read.pack(memory), looks=packed))
 
     def start(self, capacity: int = 32, width: int = 1) -> DecoderState:
-        """An empty state for `decode`, with memory for `capacity` tokens before it has to grow.
-
-        It follows `width` hypotheses of each sentence.
-        """
+        """Makes an empty state for `decode`; its room for `capacity` tokens grows if need be."""
         return DecoderState(len(self.decoder.layers), capacity, width)
 
     def require_decode(
@@ -166,7 +162,7 @@ class Transformer(Mapped):
         batch, length = target.shape
         width, start = (1, 0) if state is None else (state.width, state.length)
         if state is not None:
-            state.check(len(self.decoder.layers), memory)
+            state.require(len(self.decoder.layers), memory)
         if batch != len(memory) * width:
             fix = "give each source sentence one target"
             raise invalid("target", f"a batch of {len(memory) * width}", batch, fix)
@@ -177,7 +173,7 @@ class Transformer(Mapped):
     # --- Weights --------------------------------------------------------------------------------
 
     def initialise(self) -> None:
-        """Glorot-uniform for every matrix; the embeddings as the configuration says."""
+        """Draws every matrix from Glorot's uniform, embeddings as the configuration says."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
@@ -198,12 +194,12 @@ class Transformer(Mapped):
         return self
 
     def count_parameters(self) -> int:
-        """Parameters that are trained; what is tied counts once."""
+        """Counts the parameters; tied ones count once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
 def require_called(model: Transformer) -> None:
-    """That nothing is lost where encode, decode and generator are called instead of the model."""
+    """Raises ValueError if a call of the model does more than encode, decode and generator."""
     require_type("model", model, Transformer)
     own = type(model).forward is not Transformer.forward or "forward" in vars(model)
     if own or model._forward_hooks or model._forward_pre_hooks:
@@ -213,24 +209,22 @@ def require_called(model: Transformer) -> None:
 
 
 class Undrawn(TorchFunctionMode):
-    """No numbers are drawn: on the meta device, that would load PyTorch's compiler."""
+    """This mode skips `torch.nn.init`, which loads PyTorch's compiler on the meta device."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawing = getattr(func, "__module__", "") == "torch.nn.init"
         return None if drawing else func(*args, **(kwargs or {}))
 
 
 def without_numbers(config: TransformerConfig) -> Transformer:
-    """What a configuration makes, on the meta device: only shapes."""
+    """Makes a model on the meta device, which has shapes but no numbers."""
     with Undrawn(), torch.device("meta"):
         return Transformer(config)
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients; for one thread at a time, if the model is in training."""
+    """Switches dropout and gradients off; only one thread may do so with a model in training."""
     training = [module for module in model.modules() if module.training]
     try:
         if training:

@@ -1,4 +1,4 @@
-"""A model together with the words it knows: sentences in, sentences out; kept, and shipped."""
+"""A translator joins a model with the words it knows: sentences go in, and sentences come out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .storage.model import Kept, read, tensors_to_keep, write
 from .storage.weights import filled, require_finite, tensors_of
 from .text.corpus import Corpus
 from .text.sources import languages
-from .tokens import EOS, Vocabulary, pad
+from .tokens import EOS, PADDING, Vocabulary, pad
 from .transformer import Transformer, without_numbers
 
 BUDGET = 1 << 14  # tokens that a search gets at once, padding included,
@@ -28,7 +28,10 @@ FAR = 4  # times as long as the model was made for: refused, since nothing would
 
 
 class Translator:
-    """`about` says where the weights come from: data, recipe, machine, date."""
+    """Translates sentences with a model and its two vocabularies.
+
+    `about` says where the weights come from: data, recipe, machine, date.
+    """
 
     def __init__(
         self,
@@ -47,22 +50,33 @@ class Translator:
                 raise invalid(name, f"the model's {size} words", len(words), fix)
         self.model, self.source, self.target, self.about = model, source, target, dict(about or {})
 
-    # --- Sentences → tokens → sentences ---------------------------------------------------------
-
-    def tokens(self, sentences: Iterable[str]) -> Tensor:
-        """What the encoder reads: each sentence with its EOS, padded. [B, S]"""
-        return pad([self.read(sentence) for sentence in sentences])
-
-    def read(self, sentence: str) -> list[int]:
-        require_text("sentence", sentence)
-        return [*self.source.encode(sentence), EOS]
+    def __repr__(self) -> str:
+        weights = list(self.model.parameters())
+        count = sum(weight.numel() for weight in weights)
+        which = " → ".join(self.languages or ()) or "a translator"
+        return f"<{which}, {count:,} parameters, {weights[0].dtype}, {self.device}>"
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
+    def to(self, *device_or_dtype: Any, **named: Any) -> Translator:
+        """Moves the model as `torch.nn.Module.to` does, and returns this translator."""
+        self.model.to(*device_or_dtype, **named)
+        return self
+
+    # --- Sentences → tokens → sentences ---------------------------------------------------------
+
+    def tokens(self, sentences: str | Iterable[str]) -> Tensor:
+        """Returns what the encoder reads, each sentence with its EOS, padded: [B, S]."""
+        return pad([self.read(sentence) for sentence in listed(sentences)])
+
+    def read(self, sentence: str) -> list[int]:
+        require_text("sentence", sentence)
+        return [*self.source.encode(sentence), EOS]
+
     def corpus(self, pairs: Iterable[tuple[str, str]]) -> Corpus:
-        """Pairs of sentences, for training."""
+        """Turns pairs of sentences into tokens for training."""
         return Corpus.of(self.source, self.target, pairs)
 
     def translate(
@@ -72,83 +86,91 @@ class Translator:
         beam_size: int | None = None,
         length_penalty: float | None = None,
         normalize: str | None = None,
+        prefix: str | Iterable[str] | None = None,
         max_new_tokens: int | None = None,
         progress: bool = False,
     ) -> Any:
-        """The model's own translations, one for each sentence; an empty sentence stays empty.
+        """Returns the model's translation of each sentence; an empty sentence stays empty.
 
         Args:
             sentences: one text, which gives one text; or several, which give a list.
-            beam_size: 1 is greedy search, which is what None means for most models; one from
-                elsewhere may name another (`about`).
-            length_penalty, normalize: of a beam, as for `search.beam`; those that were chosen for
-                these weights, or else the paper's 0.6 and "gnmt".
-            max_new_tokens: of each translation; else its source's length and fifty more.
-            progress: shows a bar, on a terminal.
+            beam_size: 1 is greedy search, the default of most models; a model from elsewhere may
+                name another in `about`.
+            length_penalty, normalize: are those of `search.beam`; by default those chosen for these
+                weights, or else the paper's 0.6 and "gnmt".
+            prefix: the beginning that each translation must have: one text for all, or one each.
+                The model goes on behind its last token, perhaps within a word.
+            max_new_tokens: the most of a translation; by default its source's length and fifty.
+            progress: shows a bar on a terminal.
         """
         beam_size = self.about.get("beam_size", 1) if beam_size is None else beam_size
         require_whole("beam_size", beam_size)
-        if length_penalty is not None and beam_size == 1:
-            fix = "give beam_size=5, for example, or leave it out"
-            raise invalid("length_penalty", "a beam that it could be for", length_penalty, fix)
         options: Any = {"length_penalty": length_penalty, "normalize": normalize}
         for name, otherwise in (("length_penalty", 0.6), ("normalize", "gnmt")):
             if options[name] is None:
                 options[name] = self.about.get(name, otherwise)
+            elif beam_size == 1:
+                fix = "give beam_size=5, for example, or leave it out"
+                raise invalid(name, "a beam that it could be for", repr(options[name]), fix)
 
-        def search(source: Tensor) -> Tensor:
+        def search(source: Tensor, begun: Tensor | None) -> Tensor:
+            given = (self.model, source)
             if beam_size == 1:
-                return greedy(self.model, source, max_new_tokens)
-            return beam(self.model, source, beam_size, max_new_tokens, **options).tokens[:, 0]
+                return greedy(*given, max_new_tokens, prefix=begun)
+            found = beam(*given, beam_size, max_new_tokens, prefix=begun, **options)
+            return found.tokens[:, 0]
 
-        texts = [sentences] if isinstance(sentences, str) else list(sentences)
-        translations = self.in_batches(texts, search, progress, width=beam_size)
-        written = [of_one[0] if of_one else "" for of_one in translations]
+        found = self.in_batches(listed(sentences), search, progress, prefix, width=beam_size)
+        written = [translations[0] if translations else "" for translations in found]
         return written[0] if isinstance(sentences, str) else written
 
     def sample(
         self,
-        sentences: Iterable[str],
+        sentences: str | Iterable[str],
         n_samples: int = 1,
         *,
         temperature: float = 1.0,
         top_k: int | None = None,
         top_p: float = 1.0,
         seed: int | torch.Generator | None = None,
+        prefix: str | Iterable[str] | None = None,
         max_new_tokens: int | None = None,
         progress: bool = False,
-    ) -> list[list[str]]:
-        """Translations by chance, `n_samples` of each sentence; an empty sentence has none.
+    ) -> Any:
+        """Draws `n_samples` translations of each sentence by chance; an empty sentence has none.
 
-        With a seed they are the same each time. See `search.sample` for the options.
+        One text gives one list, several give a list of lists; with a seed they are the same each
+        time. `search.sample` explains the options, `translate` the prefix.
         """
         require_whole("n_samples", n_samples)
-        if isinstance(sentences, str):
-            fix = "put it in a list, even if it is alone"
-            raise invalid("sentences", "a list of sentences", "a single text", fix)
         require_chance(temperature, top_k, top_p, seed)
         generator = generator_of(seed)  # one for all batches
         options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        options |= {"seed": generator, "max_new_tokens": max_new_tokens}
 
-        def search(source: Tensor) -> Tensor:
-            return sample(self.model, source, max_new_tokens, **options, seed=generator)
+        def search(source: Tensor, begun: Tensor | None) -> Tensor:
+            return sample(self.model, source, prefix=begun, **options)
 
-        return self.in_batches(list(sentences), search, progress, each=n_samples)
+        found = self.in_batches(listed(sentences), search, progress, prefix, each=n_samples)
+        return found[0] if isinstance(sentences, str) else found
 
     def in_batches(
         self,
         sentences: Sequence[str],
-        search: Callable[[Tensor], Tensor],
+        search: Callable[[Tensor, Tensor | None], Tensor],
         progress: bool,
+        prefix: str | Iterable[str] | None = None,
         *,
         width: int = 1,
         each: int = 1,
     ) -> list[list[str]]:
-        """What a search finds for each sentence, asked `each` times: source [B, S] → [B, T].
+        """Gives the sentences to a search, `each` times, and returns the texts that it finds.
 
-        The longest go first, so that what takes too much memory fails at once.
+        The longest go first, so that too little memory shows at once. The search gets the sources
+        [B, S] and the translations' beginnings [B, P], and returns translations [B, T].
         """
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
+        begun = None if prefix is None else self.beginnings(prefix, len(sentences))
         full = [number for number, sentence in enumerate(sentences) if sentence.strip()]
         order = sorted(full, key=lambda number: -len(sources[number]))
         rows = [number for number in order for _ in range(each)]
@@ -160,15 +182,28 @@ class Translator:
                 room = BUDGET // (len(sources[rows[start]]) * max(1, width // 4))
                 most = min(max(BATCH // each, 1) * each, max(room, 1))
                 numbers = rows[start : start + most]
-                rows_written = search(pad([sources[number] for number in numbers]).to(self.device))
+                source = pad([sources[number] for number in numbers]).to(self.device)
+                rows_written = search(source, None if begun is None else begun[numbers])
                 for number, tokens in zip(numbers, rows_written.tolist(), strict=True):
                     written[number].append(self.target.decode(tokens))
                 bar.update(len(numbers))
                 start += most
         return written
 
+    def beginnings(self, prefix: str | Iterable[str], n: int) -> Tensor | None:
+        """Encodes the prefix of each of n translations, padded: [n, P]."""
+        texts = [prefix] * n if isinstance(prefix, str) else list(prefix)
+        if len(texts) != n:
+            raise invalid("prefix", f"one text, or {n}", len(texts), "give each sentence one")
+        for text in texts:
+            require_text("prefix", text)
+            if not self.target.knows(text):
+                raise invalid("prefix", "words the model can write", repr(text), "use others")
+        rows = [self.target.encode(text) for text in texts]
+        return pad([row or [PADDING] for row in rows]).to(self.device) if any(rows) else None
+
     def numbered(self, number: int, sentence: str) -> list[int]:
-        """Its words' tokens; an error says which sentence it is."""
+        """Encodes a sentence; an error says which one it is."""
         name, most = f"sentence {number + 1}", self.model.config.max_len
         try:
             tokens = self.read(sentence)
@@ -185,14 +220,14 @@ class Translator:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What it was trained on, if its recipe says so."""
+        """Returns what the recipe in `about` says of the training data."""
         recipe = self.about.get("recipe")
         data = recipe.get("data") if isinstance(recipe, Mapping) else None
         return data if isinstance(data, Mapping) else {}
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """From which to which, if its recipe says so."""
+        """Returns source and target language, if the recipe in `about` names them."""
         return languages(**self.data)
 
     # --- On disk --------------------------------------------------------------------------------
@@ -200,8 +235,8 @@ class Translator:
     def save(self, path: Path | str, *, dtype: torch.dtype | None = None) -> None:
         """Writes one file, `mine.safetensors`: weights, configuration, words and `about`.
 
-        A `dtype` such as torch.float16 makes it smaller and rounds the weights. Whatever happens,
-        the file is whole, the one before or this one.
+        A `dtype` such as torch.float16 makes it smaller and rounds the weights. If the saving is
+        interrupted, the file before stays whole.
         """
         tensors = tensors_to_keep(self.model)
         kept = Kept(self.model.config, tensors, self.source, self.target, self.about)
@@ -227,24 +262,35 @@ MODELS = Path(__file__).parent / "models"
 HUB = ["*.json", "*.spm", "*.safetensors", "pytorch_model.bin"]  # what is fetched of a repository
 
 
+def listed(sentences: str | Iterable[str]) -> list[str]:
+    """Takes a single text for a list of one."""
+    return [sentences] if isinstance(sentences, str) else list(sentences)
+
+
 def shipped_models() -> list[str]:
     return sorted(path.stem for path in MODELS.glob("*.safetensors"))
 
 
-def load(model: Path | str) -> Translator:
-    """A trained model with its words, on the CPU: `load("de-en").translate("Ein Hund schläft.")`.
+def load(
+    model: Path | str,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> Translator:
+    """Loads a trained model with its words: `load("de-en").translate("Ein Hund schläft.")`.
 
     Args:
         model: one of the package, `de-en` or `en-de`, without a download; a file that
             `Translator.save` wrote, the folder of a training, or one in OPUS-MT's format
             (`interop.from_marian`); or a repository on huggingface.co with such files,
             "owner/name", fetched once.
+        device, dtype: move the weights; by default they are on the CPU, in the type of the file.
     """
-    return Translator.load(path_of(model))
+    return Translator.load(path_of(model)).to(device, dtype)
 
 
 def path_of(model: Path | str) -> Path:
-    """Where it is: what is here goes before what is shipped, and that before huggingface.co."""
+    """Finds a model: a path that exists, else one of the package, else one on huggingface.co."""
     name, path = str(model), Path(str(model))
     if name and path.exists():
         if name in shipped_models():

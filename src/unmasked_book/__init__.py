@@ -1,4 +1,4 @@
-"""What only the book's pages need: examples, exercises, experiments and recorded runs."""
+"""Holds what only the book's pages need: examples, exercises, experiments and recorded runs."""
 
 from unmasked_book.records import recorded
 

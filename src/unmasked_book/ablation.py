@@ -1,7 +1,7 @@
-"""A trained model with parts switched off: what it relies on shows in what is missing then.
+"""Switches parts of a trained model off, to see what the model relies on.
 
-A sublayer that is off adds nothing; a residual that is off lets only the sublayer through. It says
-what *this* model needs, trained as it was with everything on, and not what a Transformer needs.
+A sublayer that is off adds nothing; a residual that is off lets only the sublayer through. This
+tells what *one* model needs, trained with everything on, and not what a Transformer needs.
 """
 
 import copy
@@ -21,7 +21,7 @@ Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: fro
 
 
 def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Transformer:
-    """A copy of the model in which these `PARTS`, and single heads, are switched off."""
+    """Returns a copy of the model in which these `PARTS`, and single heads, are switched off."""
     model = copy.deepcopy(model)
     with torch.no_grad():
         for part in parts:
@@ -33,7 +33,7 @@ def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Tran
 
 
 class NoPositions(nn.Module):
-    """In the place of positions: every token stands nowhere."""
+    """NoPositions stands in for positions and adds nothing to the embeddings."""
 
     by_position = True
 
@@ -42,7 +42,7 @@ class NoPositions(nn.Module):
 
 
 class NoResidual(Residual):
-    """Only what the sublayer makes goes on."""
+    """NoResidual passes on the sublayer's output without adding its input."""
 
     by_position = True
 
@@ -69,14 +69,14 @@ def no_positions(side: str, model: Transformer) -> None:
 
 
 def no_sublayer(where: str, name: str, model: Transformer) -> None:
-    """Its last matrix becomes zero, and so does all that it gives."""
+    """Sets the sublayer's last matrix to zero, so that its output is zero, too."""
     for path, parameter in model.named_parameters():
         if path.startswith(where) and path.rpartition(".")[0].endswith(name):
             parameter.zero_()
 
 
 def no_scale(model: Transformer) -> None:
-    """Queries √K times as long undo the division by √K."""
+    """Undoes the division by √K, with queries that are √K times as long."""
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             for parameter in module.query.parameters():
@@ -97,7 +97,7 @@ PARTS: dict[str, Callable[[Transformer], None]] = {
 
 
 def silence(model: Transformer, head: Head) -> None:
-    """The output matrix ignores what this head says."""
+    """Makes the output matrix ignore a head, or raises ValueError if the model has no such head."""
     kind, layer, number = head
     side, name = ("decoder", "cross") if kind == "cross" else (kind, "self")
     attention = dict(model.named_modules()).get(f"{side}.layers.{layer}.{name}_attention")

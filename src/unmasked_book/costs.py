@@ -1,4 +1,4 @@
-"""What a model costs, counted: operations, bytes, calls to PyTorch, and the bits of its numbers.
+"""Counts what a model costs: operations, bytes, calls to PyTorch, and the bits of its numbers.
 
 An operation is one multiplication or one addition of two numbers; a product and its sum are two.
 """
@@ -18,7 +18,7 @@ from unmasked.config import TransformerConfig
 def multiply_adds(
     config: TransformerConfig, source: int, target: int, rows: int = 1
 ) -> dict[str, int]:
-    """Products, each with its sum, of a forward pass over so many rows, part by part.
+    """Counts products, each with its sum, of a forward pass over so many rows, part by part.
 
     The encoder reads `source` words a row, the decoder `target`; padding is computed like words.
     """
@@ -35,7 +35,7 @@ def multiply_adds(
 
 
 def training_operations(config: TransformerConfig, source: int, target: int, rows: int = 1) -> int:
-    """Those of a training step's matrix products, without what is computed twice to save memory.
+    """Counts the operations of a training step's matrix products, none of them recomputed.
 
     Each product of the forward pass has two of its size in the backward pass: one for the gradient
     of either factor.
@@ -46,7 +46,7 @@ def training_operations(config: TransformerConfig, source: int, target: int, row
 def kept_numbers(
     config: TransformerConfig, source: int, target: int, rows: int = 1
 ) -> dict[str, int]:
-    """Numbers that a training step keeps for its backward pass, part by part, without dropout's.
+    """Counts the numbers that a step keeps for its backward pass, by part, without dropout's.
 
     A masked attention keeps its queries, keys and values, and its result before and after rows
     without a key are emptied; a norm its input and, for the next matrix, its output. The few
@@ -63,7 +63,7 @@ def kept_numbers(
 
 
 def kept_bytes(run: Callable[[], object], without: Iterable[Tensor] = ()) -> int:
-    """What autograd keeps of a run for its backward pass: the memory of tensors, each once.
+    """Measures the bytes of the tensors that autograd keeps of a run for its backward pass.
 
     `without` are tensors that are there anyway, such as a model's parameters.
     """
@@ -76,8 +76,7 @@ def kept_bytes(run: Callable[[], object], without: Iterable[Tensor] = ()) -> int
         return x.detach()
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        result = run()  # held as well: its graph keeps what it needs
-    del result
+        _result = run()  # held as well: its graph keeps what it needs
     return sum(storage.nbytes() for place, storage in kept.items() if place not in there)
 
 
@@ -94,21 +93,21 @@ class Calls(TorchDispatchMode):
 
 
 def calls(run: Callable[[], object]) -> Counter[str]:
-    """The operations of a run, and how often each is called."""
+    """Returns the operations of a run, and how often each is called."""
     with Calls() as found:
         run()
     return found.count
 
 
 class Format(NamedTuple):
-    """A sign, then so many bits for the power of two, then so many for what follows "1."."""
+    """A Format has a sign, bits for the power of two, and bits for the digits that follow "1."."""
 
     exponent: int
     fraction: int
 
     @property
     def step(self) -> float:
-        """From 1 to the next number above it."""
+        """Returns the distance from 1 to the next larger number."""
         return math.ldexp(1.0, -self.fraction)
 
     @property
@@ -117,7 +116,7 @@ class Format(NamedTuple):
 
     @property
     def smallest(self) -> float:
-        """The lowest number above 0 with a leading 1; nearer to 0, digits are lost one by one."""
+        """Returns the lowest number above 0 with a leading 1; below it, digits are lost."""
         return math.ldexp(1.0, 2 - 2 ** (self.exponent - 1))
 
 

@@ -1,10 +1,9 @@
-"""The five documents that this book grew out of, each as a model like the one that it builds.
+"""Configures models like those of the five documents that this book grew out of.
 
-They are descriptions of the Transformer, in Chinese and in English, called by what they are: a
-walkthrough in PyTorch, from masks to a toy translation; a reading of Harvard's annotated code; a
-notebook in the manner of Dive into Deep Learning, with masks as lengths; notes on reading the
-paper; and a walkthrough in NumPy, of attention for four words. `book/bugs.md` says which chapters
-treat which.
+They describe the Transformer, in Chinese and in English: a walkthrough in PyTorch, from masks to a
+toy translation; a reading of Harvard's annotated code; a notebook in the manner of Dive into Deep
+Learning, with masks as lengths; notes on reading the paper; and a walkthrough in NumPy, of
+attention for four words. `book/bugs.md` says which chapters treat which.
 """
 
 from typing import Any
@@ -27,7 +26,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 def document(
     name: str, *, source_vocab: int, target_vocab: int, **changes: Any
 ) -> TransformerConfig:
-    """A document's model by the document's name, with your vocabularies and any changes."""
+    """Returns the configuration of a document's model, with your vocabularies and any changes."""
     require_choice("name", name, tuple(DOCUMENTS))
     options = {**DOCUMENTS[name], **changes}
     return TransformerConfig(source_vocab=source_vocab, target_vocab=target_vocab, **options)

@@ -1,4 +1,4 @@
-"""Two small worlds of the chapters: two pairs of sentences, and words to be spelled backwards.
+"""Makes two small data sets: two pairs of sentences, and words to be spelled backwards.
 
 The first is small enough to be read token by token. The second is hopeless without order, and is
 learnt in seconds.
@@ -22,17 +22,17 @@ PAIRS = [("ich hätte gern ein bier", "i'd like a beer"), ("danke", "thank you")
 
 
 def sentence_tokens(sentences: Sequence[str], vocabulary: Sequence[str]) -> Tensor:
-    """Sentences → the numbers of their words, padded: [B, longest]."""
+    """Returns the token IDs of the sentences' words, padded: [B, longest]."""
     return pad([[vocabulary.index(word) for word in text.split()] for text in sentences])
 
 
 def sentence_words(tokens: Tensor, vocabulary: Sequence[str]) -> list[list[str]]:
-    """Numbers → the words they stand for, padding included: a list for each sentence."""
+    """Returns the words of each row of token IDs, padding included."""
     return [[vocabulary[token] for token in row] for row in tokens.tolist()]
 
 
 def sentence_batch() -> tuple[Tensor, Tensor]:
-    """The source [2, 6] with its <eos>, and the target [2, 6] between <bos> and <eos>."""
+    """Returns the source [2, 6] with its <eos>, and the target [2, 6] between <bos> and <eos>."""
     source = sentence_tokens([f"{german} <eos>" for german, _ in PAIRS], GERMAN)
     return source, sentence_tokens([f"<bos> {english} <eos>" for _, english in PAIRS], ENGLISH)
 
@@ -42,7 +42,7 @@ LETTERS = FIRST_LETTER + len(ascii_lowercase)
 
 
 def random_words(count: int, shortest: int, longest: int, generator: torch.Generator) -> list[str]:
-    """Words of random letters, of random lengths from `shortest` to `longest`."""
+    """Draws words of random letters, of random lengths from `shortest` to `longest`."""
     lengths = torch.randint(shortest, longest + 1, (count,), generator=generator).tolist()
     letters = torch.randint(len(ascii_lowercase), (sum(lengths),), generator=generator).tolist()
     stream = iter([ascii_lowercase[letter] for letter in letters])
@@ -50,13 +50,13 @@ def random_words(count: int, shortest: int, longest: int, generator: torch.Gener
 
 
 def encode_words(words: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Words → source [B, S], and target [B, T]: BOS, the letters backwards, EOS."""
+    """Returns the source [B, S], and the target [B, T]: BOS, the letters backwards, EOS."""
     numbers = [[FIRST_LETTER + ascii_lowercase.index(letter) for letter in word] for word in words]
     return pad(numbers), pad([[BOS, *reversed(word), EOS] for word in numbers])
 
 
 def speller(*, seed: int = 0, **changes: Any) -> Transformer:
-    """One layer of width 64, drawn from the seed: enough for this task."""
+    """Builds a model with one layer of width 64, enough for this task, drawn from the seed."""
     torch.manual_seed(seed)
     sizes: Any = {"d_model": 64, "n_heads": 4, "n_layers": 1, "d_ff": 128, "max_len": 64}
     options = {"source_vocab": LETTERS, "target_vocab": LETTERS, "dropout": 0.0, "norm": "pre"}
@@ -66,14 +66,14 @@ def speller(*, seed: int = 0, **changes: Any) -> Transformer:
 def spelling_batches(
     steps: int, *, size: int = 64, shortest: int = 3, longest: int = 9, seed: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Fresh words for every step of training, the same for the same seed."""
+    """Yields fresh words for every step of training, the same for the same seed."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         yield encode_words(random_words(size, shortest, longest, generator))
 
 
 def spell(model: Transformer, words: Sequence[str]) -> list[str]:
-    """What the model writes by itself for each word, letter by letter."""
+    """Returns the letters that the model writes for each word by greedy search."""
     source = encode_words(words)[0].to(next(model.parameters()).device)
     found = greedy(model, source, max_new_tokens=source.shape[1] + 1)
     return [
@@ -83,6 +83,6 @@ def spell(model: Transformer, words: Sequence[str]) -> list[str]:
 
 
 def share_spelled(model: Transformer, words: Sequence[str]) -> float:
-    """How many of the words the model spells backwards without a mistake, from 0 to 1."""
+    """Returns the share of words, from 0 to 1, that the model spells backwards without an error."""
     written = spell(model, words)
     return sum(a == b[::-1] for a, b in zip(written, words, strict=True)) / len(words)

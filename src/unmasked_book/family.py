@@ -1,4 +1,4 @@
-"""Models you have heard of, each as what it changes in `unmasked/plain.py` or in the one before.
+"""Defines OPT, GPT-2, BERT, Marian, BART and Llama as changes of `unmasked/plain.py`.
 
 In evaluation, with the same weights and position ids, each computes what the class of Hugging
 Face's `transformers` computes (`benchmarks/family.py`). Padding is token 0 here, whichever token
@@ -32,7 +32,7 @@ from unmasked.plain import (
 
 
 class GPT(Transformer):
-    """The file without its encoder: the decoder's layers are an encoder's, under a causal mask."""
+    """GPT is plain.py without its encoder; the layers are an encoder's, under a causal mask."""
 
     layer: type[nn.Module] = EncoderLayer
     feed_forward: type[nn.Module] = FeedForward
@@ -199,7 +199,7 @@ class SwiGLU(FeedForward):
 
 
 def turned(x: Tensor) -> Tensor:
-    """RoPE: of [B, H, T, K], columns i and i + K/2 turn together, by position."""
+    """Turns columns i and i + K/2 of [B, H, T, K] together, by position (RoPE)."""
     rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = (torch.arange(x.shape[-2])[:, None] * rates).to(x)
     (a, b), sin, cos = x.chunk(2, dim=-1), angles.sin(), angles.cos()
@@ -242,7 +242,7 @@ class Llama(GPT):
 
 
 class Diff:
-    """Red and green lines, on a page and in a notebook; else plain text."""
+    """A Diff shows red and green lines on a page and in a notebook, and plain text elsewhere."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -255,7 +255,7 @@ class Diff:
 
 
 def changes(*things: Any) -> Diff:
-    """What classes change in those that they are made of: lines that go, and lines that come."""
+    """Shows which lines classes remove from those that they derive from, and which they add."""
     lines = []
     for child in things:
         if inspect.isfunction(child):  # all of it is new
@@ -273,7 +273,7 @@ def changes(*things: Any) -> Diff:
 
 
 def parts(thing: type) -> dict[str, list[str]]:
-    """The lines of a class by what they define, without annotations and comments."""
+    """Returns a class's lines by the name they define, without annotations and comments."""
     source = re.sub(r"  # .*", "", inspect.getsource(thing))
     [node], found = ast.parse(source).body, {}
     for each in getattr(node, "body", []):

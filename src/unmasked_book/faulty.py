@@ -1,4 +1,4 @@
-"""A small Transformer, and what people do to theirs: a row of faults.txt each.
+"""Makes small Transformers with the faults of faults.txt, each a row there.
 
 `FAULTY` names the faults; each makes a model, says how to ask it if not by `model(source,
 target)`, and which properties `unmasked.check` must then find at fault: these, and no others.
@@ -27,14 +27,14 @@ SIZES = (SOURCE, TARGET, WIDTH, HEADS, 2, 16, 0.0)
 
 
 class Healthy(plain.Transformer):
-    """Nothing is wrong with it."""
+    """A Healthy model is plain.py's Transformer, with small sizes."""
 
     def __init__(self) -> None:
         super().__init__(*SIZES)
 
 
 class Torch(nn.Module):
-    """`nn.Transformer` between embeddings and logits; `hidden` is its causal mask."""
+    """Torch puts `nn.Transformer` between embeddings and logits; `hidden` makes its causal mask."""
 
     def __init__(
         self,
@@ -78,7 +78,10 @@ def step(
     grows: Callable[[int], bool] = lambda _: True,
     encode: Callable[[plain.Transformer, Tensor], Tensor] = encode,
 ) -> Tensor:
-    """One token at a time; each layer remembers what went into it. Positions count from `first`."""
+    """Computes the logits one token at a time, with a cache of each layer's inputs.
+
+    Positions count from `first`; where `grows` says no, a layer remembers the last input alone.
+    """
     memory, outputs = encode(model, source), []
     inputs: list[list[Tensor]] = [[] for _ in model.decoder]
     for time in range(target.shape[1]):
@@ -145,7 +148,7 @@ class Fault(NamedTuple):
 
 
 def changes_of(written: str) -> tuple[str, Changes]:
-    """The piece of plain.py, and what is changed in its text."""
+    """Returns the name of a piece of plain.py, and the changes of its text."""
     piece = "Transformer"
     if written.startswith("@"):
         piece, written = written[1:].split(" ", 1)
@@ -179,7 +182,7 @@ FAULTY = table()
 
 
 def listed() -> str:
-    """The table as appendix D has it."""
+    """Returns the table in Markdown, as appendix D has it."""
     rows = ["| name | what is wrong | properties that find it |", "|---|---|---|"]
     for name, (_, properties, _, words) in FAULTY.items():
         broken = ", ".join(claim for claim in CLAIMS if claim in properties)

@@ -1,4 +1,4 @@
-"""What `unmasked.check` found in several models: a row each, a column for each property."""
+"""Draws what `unmasked.check` found in several models: a row a model, a column a property."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 def findings(
     verdicts: Mapping[str, Mapping[str, str]], columns: Sequence[str] = tuple(CLAIMS)
 ) -> Picture:
-    """For each model, verdicts by property, as in `report.verdicts`; what is missing was not asked.
+    """Draws each model's verdicts by property, as in `report.verdicts`; one may be missing.
 
     A note counts as passed. A fault that one has an explanation for may be called "not counted",
     and one that depends on the weights "fault with some seeds". Other tests than those of
@@ -49,7 +49,7 @@ def findings(
 
 
 def said(columns: Sequence[str], kinds: Sequence[str]) -> str:
-    """The columns of the faults, in words."""
+    """Returns the columns of the faults, in words."""
     always, sometimes = (
         [column for column, each in zip(columns, kinds, strict=True) if each == kind]
         for kind in (FAULT, SOMETIMES)

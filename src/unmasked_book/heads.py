@@ -1,4 +1,4 @@
-"""What each attention head looks at, over many sentences; and which subwords belong together."""
+"""Measures and draws where each attention head looks, over many sentences (chapter 12)."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,7 +16,7 @@ Links = frozenset[tuple[int, int]]  # (source place, target place) of words that
 
 
 def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Of subwords such as ▁br own, the number of the word that each is a part of."""
+    """Returns for each subword, such as ▁br and own, the number of the word it is part of."""
     ends = np.cumsum([len(word) for word in words])
     lengths = [len(piece.replace("▁", "")) for piece in pieces]
     begins = np.cumsum([0, *lengths])[:-1]
@@ -34,7 +34,7 @@ def head_atlas(
     pairs: Sequence[tuple[str, str]],
     alignments: Sequence[Collection[tuple[int, int]]],
 ) -> dict[str, dict[str, Tensor]]:
-    """For each kind of attention and each role the mean weight of every head: [layers, H].
+    """Measures each head's mean weight for each kind of attention and each role: [layers, H].
 
     A role is a place to look at, such as the word before one's own. Queries that have no such
     place, as the first word has none before it, do not count. `alignments` holds (source,
@@ -57,7 +57,7 @@ def head_atlas(
 def targets(
     maps: SentenceMaps, links: Collection[tuple[int, int]]
 ) -> dict[tuple[str, str], Tensor]:
-    """For each kind and role, which key is the place that is meant: [queries, keys], boolean."""
+    """Returns for each kind and role where a query should look: [queries, keys], boolean."""
     ones = torch.ones(maps.encoder.shape[-1] - 1, device=maps.cross.device)
     beginning = torch.zeros_like(maps.decoder[0, 0], dtype=torch.bool)
     beginning[:, 0] = True
@@ -73,7 +73,7 @@ def targets(
 
 
 def head_roles(roles: Mapping[str, Tensor | np.ndarray], *, title: str) -> Picture:
-    """The mean weight of every head, in per cent: a panel a role, a row a layer, a column a head.
+    """Draws the heads' mean weights in per cent: a panel a role, a row a layer, a column a head.
 
     In words, each role is named with the head that plays it most.
     """

@@ -1,4 +1,4 @@
-"""What chapter 12 looks at inside a translator while the right translation is fed to it."""
+"""Looks inside a translator that reads the right translation, and draws its guesses (ch. 12)."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,13 +21,13 @@ from unmasked_book.heads import Links, word_of_each
 
 
 def caption_links(translator: Translator) -> list[Links]:
-    """Which pieces of each caption belong together, (source, target), as drawn by hand."""
+    """Returns (source, target) pieces of each caption that belong together, as drawn by hand."""
     vocabulary: Any = translator.source  # subwords, the same on both sides
     found = []
     for caption in CAPTIONS:
-        texts = caption.german.lower(), caption.english.lower()
         german, english = (
-            word_of_each(vocabulary.pieces(text), caption_words(text)) for text in texts
+            word_of_each(vocabulary.pieces(text), caption_words(text))
+            for text in (caption.german.lower(), caption.english.lower())
         )
         links = {  # all pieces of one word with all pieces of the other
             (i, j) if direction(translator)[0] == "de" else (j, i)
@@ -39,7 +39,7 @@ def caption_links(translator: Translator) -> list[Links]:
 
 
 class Read(NamedTuple):
-    """A batch as the model reads it, and what it should say."""
+    """Holds a batch as the model reads it, and what the model should say."""
 
     source: Tensor  # [B, S]
     inputs: Tensor  # [B, T]
@@ -59,7 +59,7 @@ NAMES = {"attention_residual": "attention", "self_residual": "self-attention",
 def stream_parts(
     model: Transformer, source: Tensor, inputs: Tensor, side: str = "decoder"
 ) -> list[tuple[str, Tensor]]:
-    """What is added to a side's stream, the embedding first; it all adds up to the stream."""
+    """Returns the parts that add up to a side's residual stream, the embedding first."""
     found: list[tuple[str, Tensor]] = []
 
     def hear(name: str, _module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
@@ -80,9 +80,9 @@ def stream_parts(
 def lens_picture(
     vocabulary: Vocabulary, probabilities: Tensor, tokens: Tensor, inputs: Tensor, wanted: Tensor
 ) -> Picture:
-    """One sentence: each row a depth, each column a position, in it the likeliest token there.
+    """Draws one sentence: the likeliest token at each depth (row) and position (column).
 
-    Both are [depths, T], what is read and what comes next [T]. A frame says: the right one.
+    `probabilities` and `tokens` are [depths, T], `inputs` and `wanted` [T]. A right token is framed.
     """
 
     def words(row: Tensor) -> list[str]:

@@ -1,4 +1,4 @@
-"""What beam search looked at: a tree of beginnings, some kept, some finished; walked, and drawn."""
+"""Walks and draws the tree of a beam search: beginnings, some kept, some finished (chapter 9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Continuations = Iterable[tuple[int, float]]  # tokens and their log-probabilitie
 
 @dataclass(eq=False)
 class Node:
-    """A token, after all those above it."""
+    """A Node is a token after all those above it in the tree."""
 
     token: int
     total: float  # log-probability of the beginning that ends here
@@ -31,19 +31,19 @@ class Node:
     children: list[Node] = field(default_factory=list)  # those that were kept or finished
 
     def join(self) -> None:
-        """Becomes a child of its parent: it was kept."""
+        """Makes this node a child of its parent, since the search kept it."""
         if self.parent:
             self.parent.children.append(self)
 
     def path(self) -> list[int]:
-        """The tokens from the beginning to here, without the BOS."""
+        """Returns the tokens from the beginning to here, without the BOS."""
         return [*self.parent.path(), self.token] if self.parent else []
 
 
 def trace_beam(
     model: Transformer, source: Tensor, beam_size: int, *, length_penalty: float
 ) -> tuple[Node, Node]:
-    """The tree that `search.beam` walks for one sentence [1, S], and its best finished node.
+    """Returns the tree that `search.beam` walks for one sentence [1, S], and its best sentence.
 
     Plain and slow: a list of nodes, and the whole model again at every step.
     """
@@ -57,7 +57,7 @@ def trace_beam(
 def grown(
     after: Callable[[Sequence[int]], Continuations], width: int, limit: int, length_penalty: float
 ) -> tuple[Node, Node]:
-    """The same from what comes after each beginning, whoever knows it."""
+    """Grows the tree of a beam search from a function that gives each beginning's next tokens."""
     root = Node(BOS, 0.0, 0)
     alive, finished = [root], list[Node]()
     while alive and not settled(alive, finished, limit, length_penalty):
@@ -82,14 +82,14 @@ def grown(
 
 
 def settled(alive: list[Node], finished: list[Node], limit: int, length_penalty: float) -> bool:
-    """Whether nothing that is alive can become better than what is finished."""
+    """Tells whether no unfinished sentence can become better than a finished one."""
     scores = [node.score for node in finished if node.score is not None]
     best_to_come = max(node.total for node in alive) / penalty(limit, length_penalty)
     return bool(scores) and max(scores) >= best_to_come
 
 
 def log_probabilities(model: Transformer, source: Tensor, beginning: Sequence[int]) -> Tensor:
-    """Of every token after a beginning: [V]."""
+    """Returns the log-probability of every token after a beginning: [V]."""
     target = torch.tensor([[BOS, *beginning]], device=source.device)
     with evaluating(model):
         return without_padding(model(source, target)[:, -1]).log_softmax(-1)[0]
@@ -108,7 +108,7 @@ def ancestors(node: Node | None) -> Iterator[Node]:
 
 
 def greedy_path(root: Node) -> list[Node]:
-    """From the root, the likeliest child each time, as far as it was kept."""
+    """Follows the likeliest child from the root on, as far as the search kept it."""
     path = [root]
     while path[-1].children:
         path.append(max(path[-1].children, key=lambda node: node.total))
@@ -124,9 +124,9 @@ PLAIN: dict[str, Any] = {"color": KEPT, "lw": 1.2, "zorder": 1}
 
 
 def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
-    """From left to right, a column a step, the likeliest on top; the winner's path is bold.
+    """Draws the tree from left to right, a column a step, the likeliest token on top.
 
-    Greedy search's own path is dashed, as far as it was kept.
+    The winner's path is bold, and greedy search's own path dashed, as far as it was kept.
     """
     steps: dict[int, list[Node]] = {}
     for node in nodes(root):
@@ -158,7 +158,7 @@ def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
 
 
 def box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) -> None:
-    """A word in its box, angular if the sentence ends there, and its number below."""
+    """Draws a word in its box, angular if the sentence ends there, and its number below."""
     ended = node.score is not None
     corners = "square,pad=0.25" if ended else "round,pad=0.25"
     edge, width = (WIN, 1.6) if wins else (GREY if ended else KEPT, 1.4 if ended else 1.0)

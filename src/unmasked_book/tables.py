@@ -1,4 +1,4 @@
-"""Tables that a notebook shows as tables, and a terminal as text."""
+"""Defines tables that a notebook shows as tables, and a terminal as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ SHORT = 36  # letters of a row's name that stay on one line
 
 @dataclass(frozen=True)
 class Table:
-    """Columns by their names, rows by theirs. What is in the cells is text already."""
+    """A Table has named columns and named rows of cells, which are text already."""
 
     title: str
     columns: Sequence[str]
@@ -36,7 +36,7 @@ class Table:
         )
 
     def look(self, column: int) -> str:
-        """Words begin at the left of their column, numbers end at its right."""
+        """Returns a column's alignment: words begin at the left, numbers end at the right."""
         words = all(cells[column][:1].isalpha() for cells in self.rows.values())
         return LEFT if words else RIGHT
 

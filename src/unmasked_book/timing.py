@@ -1,4 +1,4 @@
-"""How long it takes: one run or many, one decoding step, its calls along an axis of time."""
+"""Times runs and decoding steps, and draws their calls and what was measured (chapter 13)."""
 
 import math
 import os
@@ -24,7 +24,7 @@ from unmasked.transformer import Transformer
 
 
 def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -> float:
-    """Processor seconds of this thread in the fastest round, the one that is disturbed least.
+    """Returns this thread's processor seconds in the fastest round, the least disturbed one.
 
     A round repeats the run for `least` seconds, after one to warm up. Other users of the machine
     count only by the caches and the memory that they share.
@@ -38,7 +38,7 @@ def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -
 def decoding_step(
     config: TransformerConfig, rows: int, device: torch.device
 ) -> Callable[[], Tensor]:
-    """The first step of greedy search with a new model, for so many sentences of eight words."""
+    """Returns a function that repeats the first step of greedy search for so many sentences."""
     draws = torch.Generator().manual_seed(0)
     source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
@@ -69,7 +69,7 @@ REST = "calls that compute nothing"
 
 
 class Call(NamedTuple):
-    """A call from Python: microseconds since the run began, its duration, and all it called."""
+    """A Call from Python began some microseconds after the run, took some, and called others."""
 
     begin: float
     took: float
@@ -77,7 +77,7 @@ class Call(NamedTuple):
 
 
 def trace(run: Callable[[], object], times: int = 7) -> list[Call]:
-    """The calls of the fastest of several runs, in order, as `torch.profiler` records them."""
+    """Returns the calls of the fastest of several runs, as `torch.profiler` records them."""
     run()
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it says when it begins and ends
     with torch.profiler.profile() as found:
@@ -94,19 +94,19 @@ def trace(run: Callable[[], object], times: int = 7) -> list[Call]:
 
 
 def names(event: Any) -> Iterable[str]:
-    """The event's name and those of all calls inside it."""
+    """Yields the event's name and those of all calls inside it."""
     yield event.name.removeprefix("aten::")
     for inner in event.cpu_children:
         yield from names(inner)
 
 
 def kind_of(call: Call) -> str:
-    """The first kind that names anything in it, or the rest."""
+    """Returns the first kind that names this call or one inside it, or the rest."""
     return next((kind for kind, some in KINDS.items() if call.names & {*some}), REST)
 
 
 def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
-    """One row for each run: its calls as bars, a colour for each kind, white between two calls."""
+    """Draws a row for each run: its calls as bars, in the colours of their kinds."""
     words = []
     colours = dict(zip([*KINDS, REST], [*COLOURS[: len(KINDS)], "#9aa3ad"], strict=True))
     with rc_context(OPEN):
@@ -131,7 +131,7 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
 
 
 def where(machine: Mapping[str, Any]) -> str:
-    """The machine of a measurement, and the day."""
+    """Names the machine and the day of a measurement."""
     on, threads = machine["processor"], machine["threads"]
     if "NVIDIA" not in on:  # there the CPU's threads only wait
         on += f", {threads} thread{'s' * (threads != 1)}"
@@ -139,8 +139,9 @@ def where(machine: Mapping[str, Any]) -> str:
 
 
 def roofline(run: Mapping[str, Any]) -> Picture:
-    """Of the record `limits-cpu`: products by their operations for each byte and operations a
-    second, under the fastest of them, and under what was read in a second from cache and memory.
+    """Draws the record `limits-cpu`: operations a second over operations for each byte.
+
+    The roofs are the fastest product, and the bytes read in a second from cache and memory.
     """
     best = {name: min(times) for name, times in run["seconds"].items()}
     sizes = [int(name.split()[1]) for name in best if name.startswith("product")]
@@ -182,9 +183,9 @@ def measured(
     fitted: int = 0,
     height: float = 3.2,
 ) -> Picture:
-    """Points, joined; or, through the last `fitted` of them, the power of x that fits them best.
+    """Draws joined points on logarithmic axes.
 
-    Both axes are logarithmic.
+    Through the last `fitted` points goes a power of x instead, the one that fits them best.
     """
     words = []
     with rc_context(OPEN):
@@ -212,7 +213,7 @@ def measured(
 
 
 def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
-    """Both scales logarithmic, and a legend under what was measured on."""
+    """Makes both scales logarithmic, and adds a legend that names the machine."""
     axis.set(xscale="log", yscale="log")
     for side in (axis.xaxis, axis.yaxis):
         picture.few_powers(side)

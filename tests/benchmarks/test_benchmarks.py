@@ -1,4 +1,4 @@
-"""The benchmarks' arithmetic."""
+"""Tests the benchmarks' arithmetic."""
 
 from timing import Times
 

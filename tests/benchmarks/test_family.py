@@ -1,4 +1,4 @@
-"""Chapter 14's models compute what the classes of Hugging Face's transformers compute."""
+"""Tests that chapter 14's models compute what the classes of transformers compute."""
 
 import pytest
 import torch
@@ -15,7 +15,6 @@ from unmasked_book.exercises.family import Ear, t5_attention
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_equals_that_of_transformers_with_the_same_weights(name):
-    """transformers belongs to the pins of the tests: where it is missing, this fails."""
     found, row = compared(name), recorded("family")["rows"][name]
     for each in (found, row):
         assert each["difference"] < 1e-5

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from helpers import layer_config, operations, small_model
+from helpers import operations, small_config, small_model
 from unmasked import MultiHeadAttention, TransformerConfig, attention
 from unmasked.encoder import EncoderLayer, Residual
 from unmasked.feed_forward import FeedForward
@@ -63,7 +63,7 @@ def test_one_head_or_eight_cost_the_same(n_heads):
 
 def test_in_one_layer_every_word_reaches_every_other():
     """The output at i depends on the input at j: at once in attention, and never without it."""
-    layer, words = EncoderLayer(layer_config(d_model=8, n_heads=2)), FeedForward(8, 16)
+    layer, words = EncoderLayer(small_config(d_model=8, n_heads=2, dropout=0.0)), FeedForward(8, 16)
     for module, expected in ((layer, torch.ones(6, 6)), (words, torch.eye(6))):
         x = torch.randn(1, 6, 8, dtype=torch.float64)
         slopes = torch.autograd.functional.jacobian(module.double(), x)[0, :, :, 0]  # [6, D, 6, D]
@@ -111,7 +111,7 @@ def test_an_embedding_is_a_learned_row_times_the_root_plus_its_position(side):
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_dropout_spares_what_goes_round_a_sublayer(norm):
-    residual = Residual(layer_config(d_model=8, n_heads=2, dropout=0.5, norm=norm)).double()
+    residual = Residual(small_config(d_model=8, n_heads=2, dropout=0.5, norm=norm)).double()
     residual.norm = nn.Identity()
     x, y = torch.randn(2, 50, 8).double(), torch.ones(2, 50, 8).double()
     added = (residual(x, lambda _: y) - x).round(decimals=9)

@@ -1,39 +1,37 @@
-"""A browser, and the built book behind a local address that it may ask, and no other."""
+"""Provides Chromium, and the built book at a local address, the only one that it may ask."""
 
-import functools
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from helpers.browsers import launch
 from helpers.pages import HTML
 from helpers.visit import Visit, visiting
 
+expect.set_options(timeout=30_000)  # a model is loaded, on a machine that others use too
+
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing: the tests watch the requests themselves."""
+    def log_message(self, *_: object) -> None: ...
 
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
     assert (HTML / "index.html").exists(), "there is no built book: run `make book`"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=HTML))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=HTML)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = launch(playwright)
-        yield browser
-        browser.close()
+        yield launch(playwright)
 
 
 @pytest.fixture

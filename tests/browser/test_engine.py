@@ -1,4 +1,4 @@
-"""The engine of the live page is the package: equal numbers, and a right model's properties."""
+"""The engine of the live page computes the package's numbers, and refuses what it cannot read."""
 
 import gzip
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ import torch
 from playwright.sync_api import Browser, Error, Page
 
 import unmasked
-from helpers import VOCABULARY, small_config
-from helpers.comparisons import of_configurations, of_model, random_translator
-from helpers.engine import Engine
+from helpers import small_config
+from helpers.comparisons import of_configurations, of_model
+from helpers.engine import Engine, small_translator
 from unmasked.tokens import Subwords
 from unmasked.transformer import Transformer
 from unmasked.translator import Translator, path_of
@@ -21,20 +21,13 @@ from unmasked_book.live.packing import packed
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page()
-    yield page
-    page.close()
-
-
-def small_engine(page: Page, folder: Path, **changes: object) -> Engine:
-    torch.manual_seed(1)
-    random_translator(small_config(**changes), VOCABULARY).save(folder)
-    return Engine(page, folder)
+    with browser.new_page() as page:
+        yield page
 
 
 @pytest.mark.parametrize("model", ["de-en", "en-de", "random weights"])
 def test_the_engine_equals_the_package_as_the_page_says(page: Page, model: str):
-    """With every sixteenth caption; `tools/equality.py` takes them all, and records the table.
+    """Compares every sixteenth caption; `tools/equality.py` takes them all, and records the table.
 
     The second model is asked for token IDs, logits, maps and translations alone.
     """
@@ -52,9 +45,8 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
     [logits] = engine.logits([(source, [1])])
     logits[0, 0] = -torch.inf
     draws = engine.ask("draws", source, 200, {"temperature": 1.5})
-    expected = (logits[0] / 1.5).softmax(-1)
-    for token in expected.topk(3).indices.tolist():
-        chance = float(expected[token])
+    chances, tokens = (logits[0] / 1.5).softmax(-1).topk(3)
+    for token, chance in zip(tokens.tolist(), chances.tolist(), strict=True):
         spread = 4 * (chance * (1 - chance) / 200) ** 0.5
         assert abs(draws.count(token) / 200 - chance) <= spread + 1e-3
     assert engine.ask("draws", source, 20, {"temperature": 1.5}) == draws[:20]
@@ -66,24 +58,27 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
 
 
 def test_a_file_of_another_format_is_refused_in_a_sentence(page: Page, tmp_path: Path):
-    small_engine(page, tmp_path)
-    other = gzip.decompress(packed(tmp_path)).replace(b"unmasked model 4", b"unmasked model 9")
-    with pytest.raises(Error, match="reads the format “unmasked model 3”, and this is “unmasked m"):
+    path = tmp_path / "small.safetensors"
+    small_translator().save(path)
+    other = gzip.decompress(packed(path)).replace(b"unmasked model 4", b"unmasked model 9")
+    with pytest.raises(
+        Error, match="the format “unmasked model 4”, and this is “unmasked model 9”"
+    ):
         Engine(page, gzip.compress(other))
 
 
-def test_case_is_kept_where_a_model_keeps_it(page: Page, tmp_path: Path):
-    text = "Der Hund sieht den Hund. Die Katze auch!"
-    words = Subwords.of([text] * 3, 60, lowercase=False)
+def test_case_is_kept_where_a_model_keeps_it(page: Page):
+    texts = ["Der Hund sieht den Hund. Die Katze auch!", "hund Hund"]
+    words = Subwords.of(texts[:1] * 3, 60, lowercase=False)
     config = small_config(source_vocab=len(words), target_vocab=len(words))
-    Translator(Transformer(config), words, words).save(tmp_path)
+    translator = Translator(Transformer(config), words, words)
     for int8 in (False, True):
-        engine = Engine(page, tmp_path, int8=int8)
-        assert engine.ask("ids", [text, "hund Hund"]) == [*map(words.encode, (text, "hund Hund"))]
+        engine = Engine.of(page, translator, int8=int8)
+        assert engine.ask("ids", texts) == [*map(words.encode, texts)]
 
 
-def test_texts_that_a_model_has_not_learnt_are_refused(page: Page, tmp_path: Path):
-    engine = small_engine(page, tmp_path, positions="learned", max_len=4)
+def test_texts_that_a_model_has_not_learnt_are_refused(page: Page):
+    engine = Engine.of(page, small_translator(positions="learned", max_len=4))
     assert len(engine.search("greedy", [[5, 6, 2]])[0]) <= 4
     with pytest.raises(Error, match="has learnt 4 positions"):
         engine.search("greedy", [[5, 6, 7, 8, 2]])

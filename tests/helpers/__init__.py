@@ -1,5 +1,6 @@
-"""What several test files need: small models, ragged batches, and both sides of a comparison."""
+"""Provides small models, ragged batches and comparisons to several test files."""
 
+import socket
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from unmasked import PRESETS, LayerConfig, Transformer, TransformerConfig
+from unmasked import PRESETS, Transformer, TransformerConfig
 from unmasked.loss import translation_loss
 from unmasked.tokens import BOS, EOS
 from unmasked_book.documents import DOCUMENTS
@@ -24,13 +25,8 @@ def small_config(preset: str | None = None, **changes: object) -> TransformerCon
     return TransformerConfig(**{"source_vocab": VOCABULARY, "target_vocab": VOCABULARY, **options})
 
 
-def layer_config(**changes: object) -> LayerConfig:
-    sizes = {name: SMALL[name] for name in ("d_model", "n_heads", "d_ff")}
-    return LayerConfig(**{**sizes, "dropout": 0.0, **changes})
-
-
 def small_model(preset: str | None = None, **changes: object) -> Transformer:
-    """In float64 and evaluation mode, with no parameter at a special value such as 0 or 1."""
+    """Returns a float64 model in evaluation mode, none of whose vectors are all 0 or all 1."""
     model = Transformer(small_config(preset, **changes)).double().eval()
     for parameter in model.parameters():
         if parameter.dim() == 1:
@@ -39,16 +35,22 @@ def small_model(preset: str | None = None, **changes: object) -> Transformer:
 
 
 def ragged(lengths: list[int], vocabulary: int = VOCABULARY) -> Tensor:
-    """Random sentences of these lengths in one tensor, padded with zeros on the right."""
+    """Returns random sentences of these lengths, padded with zeros on the right: [B, S]."""
     tokens = torch.randint(3, vocabulary, (len(lengths), max(lengths)))
     return tokens * (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])
 
 
 def operations(run: Callable[[], object]) -> int:
-    """PyTorch's own count; attention must write its weights, or the count leaves it out."""
+    """Returns PyTorch's count of operations, which leaves out any fused attention."""
     with FlopCounterMode(display=False) as counter:
         run()
     return counter.get_total_flops()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def difference(a: Tensor, b: Tensor) -> float:
@@ -58,7 +60,7 @@ def difference(a: Tensor, b: Tensor) -> float:
 
 @cache
 def copier() -> Transformer:
-    """Trained for a second to repeat its source: its sentences end at different times."""
+    """Trains a model for a second to repeat its source, so that outputs differ in length."""
     torch.manual_seed(0)
     model = Transformer(small_config(
         d_model=32, n_heads=2, n_layers=1, d_ff=64, dropout=0.0, norm="pre", tie_embeddings=True,
@@ -74,7 +76,7 @@ def copier() -> Transformer:
 
 
 def as_target(source: Tensor) -> Tensor:
-    """The same sentences between BOS and EOS: [B, S] → [B, S + 2]."""
+    """Puts each sentence between BOS and EOS: [B, S] → [B, S + 2]."""
     target = F.pad(source, (1, 1))
     target[:, 0] = BOS
     target[torch.arange(len(source)), (source != 0).sum(1) + 1] = EOS
@@ -88,7 +90,7 @@ def same_tensors(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> bool:
 
 
 def put(path: str, **attributes: object) -> Callable[[nn.Module], None]:
-    """Gives the module at this path of a model other attributes."""
+    """Returns a function that gives other attributes to the module at this path of a model."""
 
     def change(model: nn.Module) -> None:
         for name, value in attributes.items():

@@ -1,4 +1,4 @@
-"""What a killed process leaves on the disk, and two models that cannot be mixed up."""
+"""Shows what a killed process leaves on the disk; makes two models that cannot be mixed up."""
 
 import os
 import shutil
@@ -19,11 +19,11 @@ NAMES = ("old", "new")
 watching: list[Callable[[str], None]] = []
 
 
-@cache  # it cannot be taken away again
+@cache  # a hook cannot be removed
 def listen() -> None:
     def hook(name: str, arguments: tuple) -> None:
         if name in EVENTS and watching:
-            watch = watching.pop()  # what it does is no operation of what it watches
+            watch = watching.pop()  # its own operations are not watched
             watch(f"{name} {Path(str(arguments[0])).name}")
             watching.append(watch)
 
@@ -31,9 +31,9 @@ def listen() -> None:
 
 
 def killed(folder: Path, write: Callable[[], object], copies: Path) -> list[tuple[str, Path]]:
-    """Each operation of a writing on the disk, and a copy of what a kill before it would leave.
+    """Returns each disk operation of `write`, with a copy of what a kill before it would leave.
 
-    What is unfinished has lost its second half; the last copy is of what went through.
+    An unfinished file loses its second half; the last copy is that of a finished writing.
     """
     found: list[tuple[str, Path]] = []
 
@@ -54,22 +54,22 @@ def killed(folder: Path, write: Callable[[], object], copies: Path) -> list[tupl
 
 
 def listed(folder: Path) -> list[str]:
-    """But for the lock, which stays where it was made."""
+    """Lists a folder's files, except the lock, which is never removed."""
     return sorted(path.name for path in folder.iterdir() if path.name != LOCK)
 
 
 @cache
 def made(name: str) -> Translator:
-    """With words and weights of its own."""
+    """Makes a translator whose words and weights depend on its name."""
     words = Subwords.of([f"the {name} dog sleeps", "der Hund"], 40)
     sizes = {"source_vocab": len(words), "target_vocab": len(words), "d_ff": 8 + NAMES.index(name)}
     return Translator(small(**sizes), words, words, {"name": name})
 
 
 def held(path: Path) -> str:
-    """Which of the two a file or folder holds, whole; an error if it is neither."""
+    """Returns the name of the translator in a file or folder, after comparing all of it."""
     read = Translator.load(path)
-    name: str = read.about["name"]
-    assert same_tensors(tensors_of(read.model), tensors_of(made(name).model))
-    assert read.source.to_json() == made(name).source.to_json()
-    return name
+    expected = made(read.about["name"])
+    assert same_tensors(tensors_of(read.model), tensors_of(expected.model))
+    assert read.source.to_json() == expected.source.to_json()
+    return read.about["name"]

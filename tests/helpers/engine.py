@@ -1,9 +1,10 @@
-"""The book's engine in a browser, called from Python: the same questions as to the package."""
+"""Calls the book's JavaScript engine in a browser, with the same questions as the package."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,85 +12,69 @@ import torch
 from playwright.sync_api import Page
 from torch import Tensor
 
-from unmasked.tokens import EOS, PADDING
+from helpers import VOCABULARY, small_model
+from unmasked.tokens import SPECIAL, Words
+from unmasked.translator import Translator
 from unmasked_book.live.bundle import bundle
 from unmasked_book.live.packing import packed
 
-# What a test asks for in the page. Tokens go in; logits come back as base64 of float32.
+# The functions that a test calls in the page; `translator` is the model that was opened last.
 ASKED = """
-window.asked = (() => {
-  const { finish, greedy, beam, sample } = unmasked, { model, source, target } = translator;
-  const switches = (off) => ({ ...off, heads: new Set(off.heads), hidden: new Set(off.hidden) });
-  const base64 = (numbers) => {
-    const bytes = new Uint8Array(numbers.buffer);
-    let text = "";
-    for (let i = 0; i < bytes.length; i += 32768) {
-      text += String.fromCharCode(...bytes.subarray(i, i + 32768));
-    }
-    return btoa(text);
-  };
-  const memoryOf = (source, off) => finish(model.encode(source, switches(off)));
-  // A sentence token by token: what each step answers and computes, and the memory that it reads.
-  const read = (source, target, given) => {
-    const memory = memoryOf(source, given), off = switches(given);
-    let state = model.start();
-    const answers = target.map((token) => {
-      const trace = {};
-      const [answer] = model.step([token], [state], memory, off, trace);
-      state = answer.state;
-      return { ...answer, trace };
-    });
-    return { memory, answers };
-  };
-  const search = (memory, kind, options, off) =>
-    finish({ greedy, beam, sample }[kind](model, memory, { ...options, off })).tokens;
-  return {
-    ids: (texts) => texts.map((text) => source.encode(text)),
-    texts: (rows) => rows.map((row) => target.decode(row)),
-    logits: (pairs, off) => pairs.map(([source, target]) => {
-      const { answers } = read(source, target, off);
-      const all = new Float32Array(target.length * model.config.target_vocab);
-      answers.forEach(({ logits }, i) => all.set(logits, i * logits.length));
-      return base64(all);
-    }),
-    // All that is computed, by name: the encoder's, and of the decoder's steps one after the other.
-    trace: (source, target) => {
-      const { memory, answers } = read(source, target, {});
-      const joined = (rows) => base64(Float32Array.from(rows.flatMap((row) => row)));
-      const flat = (row) => (Array.isArray(row) ? row.flatMap((one) => [...one]) : [...row]);
-      const all = (traces) => Object.keys(traces[0]).map((name) =>
-        [name, joined(traces.map((trace) => flat(trace[name])))]);
-      const steps = answers.map(({ trace }) => trace);
-      return Object.fromEntries([...all([memory.trace]), ...all(steps)]);
-    },
-    search: (sources, kind, options, off) =>
-      sources.map((source) => search(memoryOf(source, off), kind, options, switches(off))),
-    // The first tokens that sampling draws with seeds from 0.
-    draws: (source, count, options) => {
-      const memory = memoryOf(source, {});
-      return Array.from({ length: count }, (_, seed) =>
-        search(memory, "sample", { ...options, seed, limit: 1 }, {})[0]);
-    },
-  };
-})();
+const { fromBase64, openPacked, unpack, finish, greedy, beam, sample } = unmasked;
+const open = async (given) => { window.translator = openPacked(await unpack(fromBase64(given))); };
+const switches = (off) => ({ ...off, heads: new Set(off.heads), hidden: new Set(off.hidden) });
+const memoryOf = (source, off) => finish(translator.model.encode(source, switches(off)));
+// The target is read token by token: each step has its logits and a trace of all that it computes.
+const read = (source, target, off) => {
+  const memory = memoryOf(source, off);
+  let state = translator.model.start();
+  const steps = target.map((token) => {
+    const trace = {};
+    const [step] = translator.model.step([token], [state], memory, switches(off), trace);
+    state = step.state;
+    return { logits: step.logits, trace };
+  });
+  return { memory, steps };
+};
+const search = (memory, kind, options, off) => finish({ greedy, beam, sample }[kind](
+  translator.model, memory, { ...options, off: switches(off) })).tokens;
+window.asked = {
+  open,
+  ids: (texts) => texts.map((text) => translator.source.encode(text)),
+  texts: (rows) => rows.map((row) => translator.target.decode(row)),
+  logits: (pairs, off) => pairs.map(([source, target]) =>
+    read(source, target, off).steps.map(({ logits }) => logits)),
+  trace: (source, target) => {
+    const { memory, steps } = read(source, target, {});
+    return [[memory.trace], steps.map(({ trace }) => trace)];
+  },
+  search: (sources, kind, options, off) =>
+    sources.map((source) => search(memoryOf(source, off), kind, options, off)),
+  // The first tokens that sampling draws with seeds from 0.
+  draws: (source, count, options) => {
+    const memory = memoryOf(source, {}), seeds = [...Array(count).keys()];
+    return seeds.map((seed) => search(memory, "sample", { ...options, seed, limit: 1 }, {})[0]);
+  },
+};
 """
 
 
 class Engine:
-    """A model of a folder or a file of its own, opened by the JavaScript engine in a blank page."""
+    """Opens a model's file, or a packed model, with the JavaScript engine in a blank page."""
 
     def __init__(self, page: Page, model: Path | bytes, *, int8: bool = False) -> None:
         self.page = page
-        if not page.evaluate("() => 'unmasked' in globalThis"):  # the engine, once for all models
-            page.goto("about:blank")
-            page.add_script_tag(content=bundle("engine/browser.js"))
+        if not page.evaluate("'asked' in window"):  # the engine, once for all models
+            page.add_script_tag(content=f"{bundle('engine/browser.js')}{{ {ASKED} }}")
         data = model if isinstance(model, bytes) else packed(model, exact=not int8)
-        page.evaluate(
-            "async (given) => { const { fromBase64, openPacked, unpack } = unmasked;"
-            " window.translator = openPacked(await unpack(fromBase64(given))); }",
-            base64.b64encode(data).decode("ascii"),
-        )
-        page.add_script_tag(content=ASKED)
+        self.ask("open", base64.b64encode(data).decode("ascii"))
+
+    @classmethod
+    def of(cls, page: Page, translator: Translator, *, int8: bool = False) -> Engine:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "small.safetensors")
+            translator.save(path)
+            return cls(page, path, int8=int8)
 
     def ask(self, name: str, *arguments: Any) -> Any:
         return self.page.evaluate("([name, given]) => asked[name](...given)", [name, arguments])
@@ -97,14 +82,17 @@ class Engine:
     def logits(
         self, pairs: Sequence[tuple[list[int], list[int]]], off: Mapping[str, Any] | None = None
     ) -> list[Tensor]:
-        """For each pair of source and target tokens [T, V]."""
-        rows = [numbers_of(answer) for answer in self.ask("logits", pairs, off or {})]
-        return [row.view(len(target), -1) for row, (_, target) in zip(rows, pairs, strict=True)]
+        """Returns the logits of each pair of source and target tokens: [T, V]."""
+        return [*map(torch.tensor, self.ask("logits", pairs, off or {}))]
 
     def trace(self, source: list[int], target: list[int]) -> dict[str, Tensor]:
-        """All that it computes for a pair, by name, each in one row of numbers."""
-        found = self.ask("trace", source, target)
-        return {name: numbers_of(kept) for name, kept in found.items()}
+        """Returns by name all that the engine computes for a pair, each in one row of numbers."""
+        encoder_and_decoder = self.ask("trace", source, target)
+        return {
+            name: in_one_row([step[name] for step in steps])
+            for steps in encoder_and_decoder
+            for name in steps[0]
+        }
 
     def search(
         self, kind: str, sources: Sequence[list[int]], off: Any = None, **options: Any
@@ -112,13 +100,14 @@ class Engine:
         return self.ask("search", sources, kind, options, off or {})
 
 
-def numbers_of(kept: str) -> Tensor:
-    """Float32 from base64."""
-    return torch.frombuffer(bytearray(base64.b64decode(kept)), dtype=torch.float32)
+def in_one_row(numbers: list[Any]) -> Tensor:
+    if isinstance(numbers[0], list):
+        return torch.cat([*map(in_one_row, numbers)])
+    return torch.tensor(numbers)
 
 
-def without_padding(row: Iterable[int]) -> list[int]:
-    """A search's tokens: up to its EOS, or to where padding begins."""
-    tokens = list(row)
-    end = tokens.index(EOS) + 1 if EOS in tokens else len(tokens)
-    return [token for token in tokens[:end] if token != PADDING]
+def small_translator(**options: Any) -> Translator:
+    """Returns a translator with random weights in float32, whose tokens are whole words."""
+    numbered = (f"w{number}" for number in range(VOCABULARY - len(SPECIAL)))
+    words = Words([*SPECIAL.values(), *numbered])
+    return Translator(small_model(**options).float(), words, words)

@@ -1,8 +1,7 @@
-"""Other processes, forked from one that has imported everything, and what they do at once."""
+"""Forks processes from one that has imported everything, and gives them work to do at once."""
 
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from unittest import mock
 from safetensors.torch import save_file
 from torch.multiprocessing import ProcessContext, start_processes
 
+from helpers import free_port
 from helpers.crashes import NAMES, made
 from helpers.small_training import quiet, small, stopping_at
 from unmasked import Transformer, cli
@@ -33,7 +33,7 @@ RECIPES = {
 
 @cache
 def prepare() -> None:
-    """What they are forked from: without threads, which nothing that forks may have."""
+    """Starts the process that the others are forked from, which may have no threads."""
     alone = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     forkserver.set_forkserver_preload([__name__, "torch._dynamo"])  # which an optimiser imports
     with mock.patch.dict(os.environ, alone, PYTHONPATH=os.pathsep.join(sys.path)):
@@ -43,12 +43,9 @@ def prepare() -> None:
 def together(
     count: int, work: Callable, *arguments: object, join: bool = True
 ) -> ProcessContext | None:
-    """The same work in so many processes, as torchrun would start them; all end if one fails."""
+    """Runs the same work in several processes, as torchrun would; all end if one fails."""
     prepare()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     given = (shared, work, *arguments)
     return start_processes(within, given, count, join, start_method="forkserver")
 
@@ -62,13 +59,13 @@ def within(rank: int, shared: dict[str, str], work: Callable, *arguments: object
 
 
 def trained(name: str, folder: Path | None = None) -> tuple[Transformer, History]:
-    """In float64, and without dropout, which differs from process to process."""
+    """Trains in float64 and without dropout, which differs from process to process."""
     model = small(dropout=0.0).double()
     return model, quiet(model, RECIPES[name], folder=folder)
 
 
 def trainings(folder: Path) -> None:
-    """Writes what each of `RECIPES` gives."""
+    """Trains by each of `RECIPES`, and writes the weights and the history."""
     with processes("cpu") as group:
         for name in RECIPES:
             model, history = trained(name, folder / str(group.rank) / name)
@@ -87,14 +84,13 @@ def resume(folder: Path) -> None:
         with suppress(KeyboardInterrupt), stopping_at(7):
             quiet(small(), **options)
         history = quiet(again, **options, resume=True)
-        assert history["loss"] == expected["loss"]
-        assert history["norm"] == expected["norm"]
-        save_file(tensors_of(model), folder / f"through{group.rank}.safetensors")
-        save_file(tensors_of(again), folder / f"resumed{group.rank}.safetensors")
+        assert all(history[column] == expected[column] for column in ("loss", "norm"))
+        for name, each in (("through", model), ("resumed", again)):
+            save_file(tensors_of(each), folder / f"{name}{group.rank}.safetensors")
 
 
 def command(words: list[str], said: Path) -> None:
-    """One of the package's, with what it prints in a file of a folder."""
+    """Runs a command of the package, and writes what it prints to a file of the folder `said`."""
     sys.argv = ["__main__.py", *words]
     with (said / os.environ["RANK"]).open("w") as file, redirect_stdout(file):
         cli.main()

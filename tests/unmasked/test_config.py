@@ -1,4 +1,4 @@
-"""The configuration: what it knows by name, what follows from it, and where it arrives."""
+"""The configuration knows the paper's models, and reaches every part of a model."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ SHARED = {"source_vocab": 37_000, "target_vocab": 37_000}  # of the paper's Engl
     ("big", (1024, 16, 4096, 6, 5000), 213, 214_171_648),
 ])  # fmt: skip
 def test_the_papers_models_have_the_papers_size(name, sizes, millions, parameters):
-    """Table 3, with about 37,000 shared tokens."""
+    """Table 3 has their sizes, with about 37,000 shared tokens."""
     config = TransformerConfig.preset(name, **SHARED)
     assert vars(config).items() >= PRESETS[name].items()
     assert (config.d_model, config.n_heads, config.d_ff, config.n_layers, config.max_len) == sizes

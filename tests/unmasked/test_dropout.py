@@ -1,4 +1,4 @@
-"""Quick dropout: as often as asked, and independently."""
+"""Quick dropout drops as often as asked, and independently."""
 
 import pytest
 import torch

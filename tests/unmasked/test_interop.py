@@ -1,6 +1,4 @@
-"""Our model is PyTorch's: outputs and gradients, whole and in parts, there and back."""
-
-import itertools
+"""A converted model, or a part of one, has the outputs and gradients of the original."""
 
 import pytest
 import torch
@@ -29,13 +27,13 @@ def randomise(module):
 
 
 def assert_equal_with_gradients(ours, theirs, our, their):
-    """The outputs, and the gradients of all parameters, in whose place they are put."""
+    """Compares outputs and gradients; each gradient takes the place of its parameter."""
     tolerance = TOLERANCE[our.dtype]
     assert difference(our, their) < tolerance
     weights = torch.randn_like(our)
     (our * weights).sum().backward()
     (their * weights).sum().backward()
-    for parameter in itertools.chain(ours.parameters(), theirs.parameters()):
+    for parameter in (*ours.parameters(), *theirs.parameters()):
         parameter.data = parameter.data if parameter.grad is None else parameter.grad
     for name, found, expected in matching_tensors(ours, theirs):
         if found is not None and expected is not None:  # one of them may lack a bias
@@ -148,7 +146,7 @@ CHANGES = [
 
 
 def converted(*given, of="", change=lambda _: None, **options):
-    """The conversion of a module of torch, or of one of its parts."""
+    """Returns a call that converts a module of torch, or one of its parts."""
 
     def call():
         theirs = to_torch(small_model(final_norm=True))

@@ -1,4 +1,4 @@
-"""The loss: cross-entropy on real labels, the same however it is computed."""
+"""The loss is the cross-entropy of real labels, however it is computed."""
 
 from unittest.mock import Mock
 
@@ -17,7 +17,6 @@ from unmasked.loss import smoothed_cross_entropy, translation_loss
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_is_cross_entropy_over_the_real_labels(packed, smoothing):
-    """The label keeps 1 - ε of the probability; ε is spread over the whole vocabulary."""
     model = small_model(output_bias=True)
     source, target = ragged([7, 4, 1]), as_target(ragged([2, 5, 3]))
     found = translation_loss(model, source, target, smoothing=smoothing, packed=packed)
@@ -38,7 +37,6 @@ def test_logits_of_half_precision_are_summed_in_float32():
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_nothing_is_learnt_from_padding(packed):
-    """Neither its embedding nor the rows that nobody says move, whatever the loss is."""
     model = small_model(dropout=0.0, inner_dropout=0.0)
     translation_loss(model, ragged([7, 4]), as_target(ragged([2, 5])), packed=packed).backward()
     for embedding in (model.source_embedding, model.target_embedding):
@@ -52,7 +50,6 @@ def test_nothing_is_learnt_from_padding(packed):
 @pytest.mark.parametrize("output_bias", [False, True])
 @pytest.mark.parametrize("plain", [True, False])
 def test_the_loss_is_made_in_parts_where_logits_are_many(monkeypatch, total, output_bias, plain):
-    """Unless a hook makes them others."""
     model, source = small_model(tie_embeddings=True, output_bias=output_bias), ragged([5, 3, 7])
     results, in_parts = [], Mock(wraps=loss.summed_loss)
     monkeypatch.setattr(loss, "summed_loss", in_parts)
@@ -80,10 +77,9 @@ def whole(hidden, weight, bias, labels, smoothing):
 
 @given(
     st.integers(1, 40), st.integers(1, 12), st.integers(1, 500), st.floats(0, 1), st.booleans(),
-    st.sampled_from([1, 1e4]),
+    st.sampled_from([1, 1e4]),  # the exponentials of distant logits would overflow
 )  # fmt: skip
 def test_value_and_gradients_are_those_of_the_whole(rows, vocabulary, part, smoothing, biased, far):
-    """Also of logits so far apart that their exponentials would overflow."""
     hidden, weight, bias, labels = inputs(rows, 5, vocabulary)
     hidden.data *= far
     arguments = hidden, weight, bias if biased else None, labels, smoothing

@@ -1,4 +1,4 @@
-"""Weights in another order give the same products."""
+"""Weights in another layout give the same products."""
 
 import copy
 from unittest.mock import Mock
@@ -20,7 +20,6 @@ from unmasked.search import beam, greedy, sample
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("threads", [(1, 1), (1, 2), (2, 1)])
 def test_a_product_is_that_of_linear(monkeypatch, threads, bias, rows, shape, way):
-    """For any number of rows: sentences end, and fewer are left. And threads may come and go."""
     monkeypatch.setattr(products, "SMALL", 0)
     monkeypatch.setattr(products, "made_by_intel", lambda: way == "mkl")
     if way == "neither":
@@ -37,7 +36,7 @@ def test_a_product_is_that_of_linear(monkeypatch, threads, bias, rows, shape, wa
             assert difference(multiply(x), F.linear(x, weight, added)) < 1e-4
 
 
-CHANGES = {  # the first is counted by PyTorch, most others are not
+CHANGES = {  # PyTorch's version counter notices the first, but few of the others
     "in place": lambda weight: weight.detach().mul_(-1),
     "another data": lambda weight: setattr(weight, "data", -weight.data),
     "one row": lambda weight: weight.data[5].zero_(),
@@ -56,7 +55,7 @@ def test_a_layout_is_kept_until_its_weights_change(monkeypatch, change, lengths)
     assert made.call_count >= 5
     made.reset_mock()
     assert torch.equal(greedy(model, source, 9), first)
-    assert torch.equal(sample(model, source, 9, top_k=1), first)
+    assert torch.equal(sample(model, source, max_new_tokens=9, top_k=1), first)
     made.assert_not_called()
     for weight in (model.generator.weight, model.decoder.layers[0].feed_forward.expand.weight):
         change(weight)

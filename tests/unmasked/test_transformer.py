@@ -1,4 +1,4 @@
-"""The whole model: padding, steps, masks, ties, precisions and the compiler change no number."""
+"""Padding, steps, masks, ties, precisions and the compiler change no number of the whole model."""
 
 import math
 
@@ -52,7 +52,6 @@ def test_more_padding_changes_nothing(preset, positions, lengths, extra):
 @pytest.mark.parametrize("preset", MODELS)
 @pytest.mark.parametrize("pieces", [[1] * 6, [3, 1, 2]])
 def test_step_by_step_equals_all_at_once(preset, pieces):
-    """So that no logit depends on a later token."""
     model, (source, target) = small_model(preset), batch()
     memory, state, stop = model.encode(source), model.start(), 0
     given, expected = {"source_mask": padding_mask(source)}, AttentionMaps.empty()
@@ -64,13 +63,6 @@ def test_step_by_step_equals_all_at_once(preset, pieces):
         own = expected.decoder[1][:, :, start:stop, :stop]
         assert difference(maps.decoder[1], own) < 1e-12
         assert difference(maps.cross[1], expected.cross[1][:, :, start:stop]) < 1e-12
-
-
-def test_a_memory_is_never_shared_out_between_sentences():
-    decoder, x, memory = small_model().decoder, *torch.randn(2, 4, 3, 16).double()
-    assert difference(decoder(x, memory[:1]), decoder(x, memory[[0, 0, 0, 0]])) < 1e-12
-    with pytest.raises(RuntimeError, match="size"):
-        decoder(x, memory[:2])
 
 
 def test_masks_can_be_given_as_valid_lengths():
@@ -86,7 +78,7 @@ def test_every_parameter_is_reached_by_the_gradient():
     tokens = torch.tensor([[3, 4, 5, 6]])
     model(tokens, tokens).square().sum().backward()
     unreached = [name for name, p in model.named_parameters() if not p.grad.abs().max() > 1e-12]
-    # Softmax does not feel one number added to all scores, so a key's bias has no effect.
+    # A key's bias adds one number to all scores of a query, which no softmax changes by.
     assert [name for name in unreached if not name.endswith("key.bias")] == []
 
 

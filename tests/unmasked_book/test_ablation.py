@@ -1,4 +1,4 @@
-"""Parts switched off: what is gone, and what stays."""
+"""Tests what a model lacks, and keeps, when parts are switched off."""
 
 import pytest
 import torch

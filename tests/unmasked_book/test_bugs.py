@@ -1,4 +1,4 @@
-"""Mistakes beyond the five documents', whose symptoms appendix B tells: a test that catches each.
+"""Tests that the mistakes beyond the documents', told in `book/bugs.md`, are rejected.
 
 Each test holds the faulty version, as a change of plain.py's text or in a few lines of our own.
 """
@@ -23,9 +23,9 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.text.sources import phrasebook_data
 from unmasked.tokens import Words
 
-
-def test_bug_01_no_output_sees_a_later_word():
-    refused("Transformer", "so_far & padding_mask(target) → padding_mask(target)", said="future")
+test_bug_01_no_output_sees_a_later_word = refused(
+    "so_far & padding_mask(target) → padding_mask(target)", said="future"
+)
 
 
 def test_bug_02_each_function_gets_the_mask_in_its_own_words():
@@ -83,12 +83,12 @@ def test_bug_06_the_activation_that_was_asked_for_is_computed():
     told_apart(check, theirs, faulty)
 
 
-def test_bug_07_a_model_that_repeats_what_it_reads_has_a_high_loss():
-    refused("loss", "target[:, 1:] → target[:, :-1]", said="not shifted")
-
-
-def test_bug_08_padding_does_not_change_the_loss():
-    refused("loss", ", ignore_index=0 → ", said="padding counted")
+test_bug_07_a_model_that_repeats_what_it_reads_has_a_high_loss = refused(
+    "@loss target[:, 1:] → target[:, :-1]", said="not shifted"
+)
+test_bug_08_padding_does_not_change_the_loss = refused(
+    "@loss , ignore_index=0 → ", said="padding counted"
+)
 
 
 def test_bug_09_smoothed_labels_give_a_number_for_each_label():
@@ -117,8 +117,7 @@ def test_bug_12_a_translation_is_written_without_its_reference():
 
 
 def test_bug_13_bleu_counts_words():
-    """Each word has a letter too many, and so none is right."""
-    written, reference = "dogs sleeps unders tables", "dog sleep under table"
+    written, reference = "dogs sleeps unders tables", "dog sleep under table"  # no word is right
 
     def check(score):
         assert score([reference], [reference]).score == pytest.approx(100)
@@ -141,8 +140,6 @@ def test_bug_14_a_word_of_the_test_set_alone_is_unknown():
 
 
 def test_bug_15_each_step_moves_every_parameter_by_the_gradient_of_its_own_batch():
-    """The gradients are 1 and 10, and so two steps at a rate of 1 lead to -11."""
-
     def check(options):
         copied, cleared = options
         model = nn.ParameterDict({"x": torch.zeros(())})
@@ -152,24 +149,21 @@ def test_bug_15_each_step_moves_every_parameter_by_the_gradient_of_its_own_batch
                 model.zero_grad()
             (gradient * model["x"]).backward()
             optimizer.step()
-        assert model["x"] == -11
+        assert model["x"] == -1 - 10
 
     told_apart(check, (False, True), (True, True), (False, False))
 
 
-def test_bug_16_heads_are_put_together_position_by_position():
-    refused("MultiHeadAttention", ".transpose(1, 2).flatten(2) → .reshape(x.shape)", said="merged")
-
-
-def test_bug_17_the_loss_of_a_sure_and_right_answer_is_nothing():
-    refused("loss", "(logits.flatten → (logits.softmax(-1).flatten", said="a softmax before")
-
-
-def test_bug_18_a_sentence_has_the_same_positions_in_every_row():
-    added = "positions(tokens.shape[1], embedding.embedding_dim)"
-    along_the_batch = f"{added} → positions(len(tokens), x.shape[2])[:, None]"
-    refused("Transformer", along_the_batch, f"x + {added}.to(x) → x")
-
-
-def test_bug_19_the_logits_of_a_fresh_model_are_small():
-    refused("Transformer", "std=d_model**-0.5 → std=1.0", said="embeddings begin with")
+ADDED = "positions(tokens.shape[1], embedding.embedding_dim)"
+test_bug_16_heads_are_put_together_position_by_position = refused(
+    "@MultiHeadAttention .transpose(1, 2).flatten(2) → .reshape(x.shape)", said="merged"
+)
+test_bug_17_the_loss_of_a_sure_and_right_answer_is_nothing = refused(
+    "@loss (logits.flatten → (logits.softmax(-1).flatten", said="a softmax before"
+)
+test_bug_18_a_sentence_has_the_same_positions_in_every_row = refused(
+    f"{ADDED} → positions(len(tokens), x.shape[2])[:, None]", f"x + {ADDED}.to(x) → x"
+)
+test_bug_19_the_logits_of_a_fresh_model_are_small = refused(
+    "std=d_model**-0.5 → std=1.0", said="embeddings begin with"
+)

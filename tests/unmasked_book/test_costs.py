@@ -1,4 +1,4 @@
-"""What is counted is what PyTorch counts."""
+"""Tests that costs are what PyTorch counts."""
 
 import pytest
 
@@ -21,8 +21,6 @@ def test_a_forward_pass_is_what_pytorch_counts(config):
 
 @EACH
 def test_a_training_step_is_what_pytorch_counts(config, monkeypatch):
-    """Also in the backward pass; without padding, as many logits as words."""
-
     def explicit(query, key, value, mask, _, scale):
         scores = attention.scaled_scores(query, key, scale)
         return attention.masked_softmax(scores, mask) @ value

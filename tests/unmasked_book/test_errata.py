@@ -1,4 +1,4 @@
-"""The documents' mistakes that concern the model, as told in `book/bugs.md`: ours has none.
+"""Tests that the documents' mistakes about the model, told in `book/bugs.md`, are rejected.
 
 Each test holds the faulty version, as a change of plain.py's text or in a few lines of our own.
 """
@@ -16,17 +16,16 @@ from unmasked.masks import causal_mask
 from unmasked.positions import frequencies, shift_matrix
 from unmasked_book.workshop import examine
 
-
-def test_erratum_01_the_weights_are_returned_under_the_name_they_have():
-    refused("MultiHeadAttention", "return self.output(heads) → return att", said="NameError")
-
-
-def test_erratum_02_the_scale_follows_the_width_of_the_heads():
-    refused("attention", "math.sqrt(q.shape[-1]) → math.sqrt(64)")
+test_erratum_01_the_weights_are_returned_under_the_name_they_have = refused(
+    "@MultiHeadAttention return self.output(heads) → return att", said="NameError"
+)
+test_erratum_02_the_scale_follows_the_width_of_the_heads = refused(
+    "@attention math.sqrt(q.shape[-1]) → math.sqrt(64)"
+)
 
 
 def test_erratum_03_the_causal_mask_is_boolean_and_made_where_it_is_used():
-    refused("causal_mask", "torch.bool → torch.float64", said="floating-point ones and zeros")
+    refused("@causal_mask torch.bool → torch.float64", said="floating-point ones and zeros")()
     assert causal_mask(4, device="meta").device.type == "meta"
 
 
@@ -44,59 +43,52 @@ def test_erratum_04_a_row_that_sees_nothing_attends_to_nothing_in_any_precision(
     told_apart(check, masked_softmax, hidden_by_a_billion, error=error)
 
 
-def test_erratum_05_the_sizes_reach_every_layer():
-    default_sizes = "EncoderLayer(*sizes) for → EncoderLayer(512, 8, 2048, 0.1) for"
-    made = "DecoderLayer(*sizes) for _ in"
-    refused("Transformer", default_sizes, f"{made} range(n_layers) → {made} range(6)")
-
-
-def test_erratum_06_dropout_is_applied_and_embeddings_are_scaled():
-    refused("EncoderLayer", "self.dropout(self.feed_forward( → (self.feed_forward(")
-    refused("Transformer", "* math.sqrt(embedding.embedding_dim) → ")
+test_erratum_05_the_sizes_reach_every_layer = refused(
+    "EncoderLayer(*sizes) for → EncoderLayer(512, 8, 2048, 0.1) for",
+    "DecoderLayer(*sizes) for _ in range(n_layers) → DecoderLayer(*sizes) for _ in range(6)",
+)
+test_erratum_06_dropout_is_applied_and_embeddings_are_scaled = refused(
+    "@EncoderLayer self.dropout(self.feed_forward( → (self.feed_forward(",
+    "* math.sqrt(embedding.embedding_dim) → ",
+)
 
 
 def test_erratum_07_the_decoder_needs_no_name_from_outside_and_can_be_decoded_with():
-    refused("Transformer", ".to(target.device) → .to(device)", said="NameError")
+    refused(".to(target.device) → .to(device)", said="NameError")()
     model, tokens = small_model().to("meta"), torch.zeros(1, 3, dtype=torch.long, device="meta")
     assert model(tokens, tokens).device.type == "meta"
 
 
-def test_erratum_08_cross_attention_maps_are_target_by_source():
-    refused("Transformer", "(target), real) → (target), padding_mask(target))")
-
-
-def test_erratum_08_hidden_scores_are_very_low_and_not_very_high():
-    refused("attention", "-torch.inf → 1e9", said=r"\+∞ or \+10⁹")
+test_erratum_08_cross_attention_maps_are_target_by_source = refused(
+    "(target), real) → (target), padding_mask(target))"
+)
+test_erratum_08_hidden_scores_are_very_low_and_not_very_high = refused(
+    "@attention -torch.inf → 1e9", said=r"\+∞ or \+10⁹"
+)
 
 
 @pytest.mark.parametrize("width", [32, 512])
 def test_erratum_10_neither_exp_of_log_nor_power_is_exact_in_float32(width):
-    """The claim is that exp(-log) is the more accurate: in float32 it is the less accurate one."""
+    """Claimed was that exp(-log) is the more accurate; in float32 it is the less accurate one."""
     index = torch.arange(0, width, 2)
     exact = 10000.0 ** (-index.double() / width)
     power = 10000.0 ** (-index.float() / width)
     exp_log = torch.exp(index.float() * (-torch.log(torch.tensor(10000.0)) / width))
-
-    ours, by_power, by_exp_log = (
-        ((rates.double() - exact) / exact).abs().max()
-        for rates in (frequencies(width), power, exp_log)
-    )
+    ways = frequencies(width), power, exp_log
+    ours, by_power, by_exp_log = (((rates.double() - exact) / exact).abs().max() for rates in ways)
     assert ours < 1e-10 < by_power < by_exp_log
 
 
-def test_erratum_11_text_and_code_agree_on_the_polarity():
-    refused("causal_mask", ".tril() → .triu(1)", said="upside down")
-    refused("attention", "~mask → mask", said="upside down")
-
-
-def test_erratum_12_the_divisor_is_the_root_of_the_width():
-    refused("attention", "math.sqrt(q.shape[-1]) → math.sqrt(2)")
-
-
-def test_erratum_13_the_norm_is_pytorchs():
-    """Bessel's correction, and epsilon beside the root."""
-    by_hand = "(x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6)"
-    refused("EncoderLayer", f"self.attention_norm(x) → {by_hand} * self.attention_norm.weight")
+test_erratum_11_text_and_code_agree_on_the_polarity = refused(
+    "@causal_mask .tril() → .triu(1)", "@attention ~mask → mask", said="upside down"
+)
+test_erratum_12_the_divisor_is_the_root_of_the_width = refused(
+    "@attention math.sqrt(q.shape[-1]) → math.sqrt(2)"
+)
+test_erratum_13_the_norm_is_pytorchs = refused(  # Bessel's correction, and epsilon beside the root
+    "@EncoderLayer self.attention_norm(x) → (x - x.mean(-1, keepdim=True))"
+    " / (x.std(-1, keepdim=True) + 1e-6) * self.attention_norm.weight"
+)
 
 
 def test_erratum_15_masking_leaves_the_callers_scores_alone():
@@ -107,8 +99,7 @@ def test_erratum_15_masking_leaves_the_callers_scores_alone():
         assert torch.equal(scores, before)
 
     def faulty(scores, mask):
-        view = scores.reshape(-1, 3)
-        view[~mask.repeat(2, 1)] = -1e6
+        scores.view(-1, 3)[~mask.repeat(2, 1)] = -1e6
 
     told_apart(check, masked_softmax, faulty)
 
@@ -124,28 +115,26 @@ def test_erratum_16_the_shift_is_a_rotation():
 
 def test_erratum_17_every_layer_is_registered():
     layers = "(EncoderLayer(*sizes) for _ in range(n_layers))"
-    refused("Transformer", f"nn.ModuleList{layers} → list{layers}", said="no parameter encoder")
+    refused(f"nn.ModuleList{layers} → list{layers}", said="no parameter encoder")()
     positions = small_model().to("meta").source_embedding.positions
     assert positions.table.device.type == "meta"  # a buffer moves along
 
 
 def test_erratum_18_a_decoder_is_a_module():
-    """It is a def where a class was meant."""
     verdict = examine("DecoderLayer", lambda *sizes: plain.DecoderLayer(*sizes).forward)
     assert "a class of nn.Module is asked for" in verdict.message
 
 
-def test_erratum_18_the_first_word_has_keys_too():
-    refused("MultiHeadAttention", "(q, k, v, mask) → (q, heads, v, mask)", said="UnboundLocalError")
-
-
-def test_erratum_18_the_future_is_hidden_outside_of_training_too():
-    refused("Transformer", "so_far & padding_mask → (so_far | (not self.training)) & padding_mask")
-
-
-def test_erratum_20_values_have_their_own_projection_and_the_output_is_the_vocabulary():
-    refused("MultiHeadAttention", "self.value(y) → self.query(y)")
-    refused("Transformer", "nn.Linear(d_model, target_vocab → nn.Linear(d_model, d_model")
+test_erratum_18_the_first_word_has_keys_too = refused(
+    "@MultiHeadAttention (q, k, v, mask) → (q, heads, v, mask)", said="UnboundLocalError"
+)
+test_erratum_18_the_future_is_hidden_outside_of_training_too = refused(
+    "so_far & padding_mask → (so_far | (not self.training)) & padding_mask"
+)
+test_erratum_20_values_have_their_own_projection_and_the_output_is_the_vocabulary = refused(
+    "@MultiHeadAttention self.value(y) → self.query(y)",
+    "nn.Linear(d_model, target_vocab → nn.Linear(d_model, d_model",
+)
 
 
 def test_erratum_22_hidden_means_weight_zero_and_not_only_a_low_score():
@@ -159,5 +148,6 @@ def test_erratum_22_hidden_means_weight_zero_and_not_only_a_low_score():
     told_apart(check, masked_softmax, hidden_by_a_billion)
 
 
-def test_erratum_23_cross_attention_adds_to_what_the_word_was():
-    refused("DecoderLayer", "x = x + self.dropout(self.cross → x = self.dropout(self.cross")
+test_erratum_23_cross_attention_adds_to_what_the_word_was = refused(
+    "@DecoderLayer x = x + self.dropout(self.cross → x = self.dropout(self.cross"
+)

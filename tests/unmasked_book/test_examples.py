@@ -1,4 +1,4 @@
-"""The words to spell, and training on them."""
+"""Tests training on words to spell."""
 
 from unmasked.loss import translation_loss
 from unmasked.training.fit import fit

@@ -1,4 +1,4 @@
-"""The atlas of heads, on maps whose answers are known."""
+"""Tests the atlas of heads on maps whose answers are known."""
 
 import torch
 
@@ -13,7 +13,7 @@ from unmasked_book.heads import ROLES, head_atlas
 
 def test_each_role_is_found_by_the_head_that_plays_it(monkeypatch):
     def measured(links, encoder, decoder, cross):
-        """One layer and one head, whose queries look at one place each."""
+        """Measures one layer with one head, whose queries look at one place each."""
         source, target = torch.eye(len(encoder)), torch.eye(len(decoder))
         maps = (each[None, None] for each in (source[encoder], target[decoder], source[cross]))
         monkeypatch.setattr(heads, "maps_of_pairs", lambda *_: [SentenceMaps(*maps)])

@@ -1,4 +1,4 @@
-"""Recorded runs: where, when and how; and that what is shipped is what was recorded."""
+"""Tests that records say where, when and how, and that the shipped models are the recorded."""
 
 import datetime
 import hashlib

@@ -1,1 +1,1 @@
-"""`unmasked.check`: property tests for any encoder-decoder, and what they stand on."""
+"""Holds `unmasked.check`, property tests for any encoder-decoder, and its parts."""

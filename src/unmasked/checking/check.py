@@ -1,5 +1,6 @@
-"""Property tests for any encoder-decoder: is a model what its author thinks it is?"""
+"""Tests the properties that any correct encoder-decoder has."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -14,11 +15,11 @@ from ..tokens import PADDING
 from ..transformer import Transformer
 from . import properties, reach
 from .order import order
-from .probe import AnswerError, Forward, Probe
+from .probe import AnswerError, Forward, Probe, told
 from .properties import cached, gradient, padded
-from .registered import hidden, registered, shared
+from .registered import leaves, registered, shared
 from .report import Finding, Report
-from .state import precisely, undisturbed
+from .state import precisely, unchanged
 
 
 def check(
@@ -35,13 +36,13 @@ def check(
 ) -> Report:
     """Puts some fifty questions to a model, prints what was found, and leaves it as it was.
 
-    They are sentences of up to nine random words. No weight and no `.grad` is written; modes,
-    attributes, buffers and random numbers are put back, but for a model's own arrays and
-    generators.
+    The questions are sentences of up to nine random words. A deep copy of the model answers them.
+    A model that cannot be copied answers itself: its modules' attributes, parameters and buffers
+    and the random numbers are put back, but not what other objects of its own hold.
 
     Args:
-        model: any encoder-decoder. Of an `unmasked.Transformer` the vocabularies and what is tied
-            are known, and its own step if there is no `forward`.
+        model: any encoder-decoder. An `unmasked.Transformer` tells its vocabularies, what is tied
+            and, if there is no `forward`, its own step.
         forward: `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for
             tokens [B, S] and [B, T]; without it `model(source, target)` does. The target is what
             the decoder reads, so output t may know it up to t.
@@ -61,25 +62,28 @@ def check(
     source_vocab = vocabulary_size("source_vocab", source_vocab, config, padding)
     target_vocab = vocabulary_size("target_vocab", target_vocab, config, padding)
     cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
-    with torch.inference_mode(False), torch.random.fork_rng(cuda[:1]), precisely():
-        before = hidden(model)
-        with undisturbed(model) as restore:
-            probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
-            tests: dict[str, Callable[[Probe], Finding]] = {
-                "runs": properties.runs,
-                "repeats": properties.repeats,
-                "causality": reach.causality,
-                "own words": reach.own_words,
-                "source": reach.source,
-                "order": order,
-                "padding": padded,
-                "gradient": gradient,
-                "registered": partial(registered, before=before),
-                "tied": partial(shared, pairs=pairs),
-                "cached": partial(cached, step=step or plainly),
-            }
-            silent = {} if step else {"cached": "no step was given"}
-            report = Report(tuple(findings(probe, tests, silent, restore)))
+    tests: dict[str, Callable[[Probe], Finding]] = {
+        "runs": properties.runs,
+        "repeats": properties.repeats,
+        "causality": reach.causality,
+        "own words": reach.own_words,
+        "source": reach.source,
+        "order": order,
+        "padding": padded,
+        "gradient": gradient,
+        "registered": registered,
+        "tied": partial(shared, model=model, pairs=pairs),
+        "cached": partial(cached, step=step or plainly),
+    }
+    silent = {} if step else {"cached": "no step was given"}
+    with (
+        torch.inference_mode(False),
+        torch.random.fork_rng(cuda[:1]),
+        precisely(),
+        unchanged(model) as restore,
+    ):
+        probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
+        report = Report(tuple(findings(probe, tests, silent, restore)))
     if not quiet:
         print(report)
     return report
@@ -91,21 +95,47 @@ def findings(
     silent: dict[str, str],
     restore: Callable[[], None],
 ) -> Iterator[Finding]:
-    """One a property, and each meets the same model. `silent` says which are not asked, and why."""
+    """Yields a finding for each property, except that `silent` says why some are not asked.
+
+    Each property meets the same model: a new copy, or the original put back.
+    """
+    model, copies = probe.model, copyable(probe)
+    restore()
     for name, test in tests.items():
         if name in silent:
             yield Finding(name, "not offered", silent[name])
             continue
-        probe.model.eval()
+        probe.model = (copy.deepcopy(model) if copies else model).eval()
         try:
             finding = test(probe)
         except AnswerError as error:
             finding = Finding(name, "fault", error.what, error.advice)
+        except Exception as error:  # in our own arithmetic: that is no fault of the model
+            finding = Finding(name, "not offered", f"the question failed: {told(error)}")
+        probe.model = model  # and the copy's memory is free
         restore()
         if name == "runs" and finding.verdict == "fault":
             silent = dict.fromkeys(tests, "the model does not run")
         silent |= dict.fromkeys(probe.unsure, "two calls differ, so nothing can be compared")
         yield finding
+
+
+def copyable(probe: Probe) -> bool:
+    """Tells whether deep copies of the model can be made and answer with weights of their own.
+
+    A function that a model holds, such as a forward put in place of another, calls the original.
+    """
+    model = probe.model
+    try:
+        probe.model = copy.deepcopy(model).eval()
+        used = leaves(probe.watched(probe.target))
+    except AnswerError:  # "runs" tells of it
+        return True
+    except Exception:  # whatever a part of the model raises that cannot be copied
+        return False
+    finally:
+        probe.model = model
+    return {id(leaf) for leaf in used}.isdisjoint(map(id, model.parameters()))
 
 
 def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
@@ -116,20 +146,20 @@ def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
 
 
 def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
-    """As search computes: one token at a time, each with what is remembered of those before."""
+    """Computes the logits as a search does, one token at a time, with a cache."""
     steps = Steps(model, source, 1, target.shape[1])
     first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
     return torch.cat([steps.step(token[:, None], first) for token in target.unbind(1)], dim=1)
 
 
 def pairs_of(model: Transformer) -> list[tuple[str, str]]:
-    """What its configuration ties."""
+    """Returns the names of the parameters that the model's configuration ties."""
     shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
     ties = model.config.tie_embeddings
     return [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)
 
 
-FEWEST = 4  # padding and three words: neighbours can differ, and change places
+FEWEST = 4  # words: padding, and three for neighbours to differ and change places
 
 
 def require_arguments(
@@ -154,11 +184,11 @@ def require_arguments(
             if not isinstance(name, str) or name not in named:
                 fix = "model.named_parameters(remove_duplicate=False) lists them"
                 raise invalid("tied", "names of parameters", repr(name), fix)
-    require_whole("seed", seed, 0)
+    require_whole("seed", seed, 0, 2**64 - 1)
 
 
 def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
-    """The size of a vocabulary: what was given, or what the model knows."""
+    """Returns the size of a vocabulary: the one given, or the one of the model's configuration."""
     size = getattr(known, argument, None) if size is None else size
     if size is None:
         fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"

@@ -1,4 +1,4 @@
-"""Whether a model knows where its words stand."""
+"""Tests whether a model knows where its words stand."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from .report import Finding
 
 
 def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
-    """How far two neighbours move the outputs behind them by changing places, and the first place.
+    """Exchanges neighbours, and returns how far each exchange moves later outputs, and the place.
 
-    Left out are those of which one alone moves too little for this to be judged.
+    Neighbours are left out if one of them alone moves those outputs too little to judge.
     """
     moved, sentences = [], [probe.source, probe.target]
     for place in range((SOURCE - 1, TARGET - 2)[side]):
@@ -28,7 +28,7 @@ def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
 
 
 def order(probe: Probe) -> Finding:
-    """Exchanges source words, exchanges target words, and repeats one target word."""
+    """Tests order: exchanges source words and target words, and repeats one target word."""
     fix = "do positions reach the embedding, and another one for each word?"
     unclear = []
     for side, name in enumerate(("source", "target")):
@@ -55,7 +55,7 @@ def order(probe: Probe) -> Finding:
 
 
 def alike(probe: Probe) -> bool:
-    """Whether the decoder has no positions at all, neither absolute nor relative ones.
+    """Tells whether the decoder has no positions at all, neither absolute nor relative ones.
 
     The causal mask alone lets two layers or more tell an order, so that exchanged words do move
     the output. But if the same word stands everywhere, all states of a layer are equal, and
@@ -87,11 +87,14 @@ def alike(probe: Probe) -> bool:
 
 
 def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
-    """The vectors that nn.Embedding makes of one word, [B, T, D] or [T, B, D], and the logits."""
+    """Returns the first embedding of the repeated word, [B, T, D] or [T, B, D], and the logits."""
     found: list[Tensor] = []
 
     def watch(_: nn.Module, given: tuple[Any, ...], vectors: Tensor) -> Tensor | None:
-        if not given or given[0].numel() != target.numel() or (given[0] != target[0, 0]).any():
+        tokens = given[0] if given else None  # another library's may be called with a size
+        if not isinstance(tokens, Tensor) or tokens.numel() != target.numel():
+            return None
+        if (tokens != target[0, 0]).any():
             return None
         found.append(vectors.detach().requires_grad_())
         return found[-1]

@@ -1,10 +1,10 @@
-"""The questions that `check` puts to a model, and how far two answers may lie apart."""
+"""Asks a model questions for `check`, and says how far apart two answers may lie."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
@@ -12,37 +12,45 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import shape
+from ..errors import printable, shape
 
 Forward = Callable[[nn.Module, Tensor, Tensor], Tensor]
-# Primes, for no dimension to fit in the place of another by chance; and rows enough for sharp
-# attention to look at each word in one of them.
+# Primes, so that no dimension fits in the place of another by chance. There are rows enough for
+# sharp attention to look at each word in one of them.
 ROWS, SOURCE, TARGET = 11, 7, 5
-# Of source and target, in the batch that has padding; some packed layers want the longest first.
+# Lengths of source and target in the padded batch; some packed layers want the longest first.
 LENGTHS = ((7, 3), *[(7, 5)] * (ROWS - 3), (4, 5), (2, 1))
 
 
 class AnswerError(Exception):
-    """The model gave no logits: what happened instead, and what to do."""
+    """A model gave no logits; `what` tells what happened instead, and `advice` what to do."""
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(what)
         self.what, self.advice = what, advice
 
 
+def told(error: Exception) -> str:
+    """Returns an exception's type and message in one line that is safe to print."""
+    try:
+        return printable(f"{type(error).__name__}: {error}")
+    except Exception:  # its own __str__ may raise one
+        return type(error).__name__
+
+
 def backward(output: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """The gradients of one number; nothing is written to `.grad`."""
+    """Returns the gradients of one number, and writes nothing to `.grad`."""
     try:
         return torch.autograd.grad(output, inputs, retain_graph=True, allow_unused=True)
     except Exception as error:
         fix = "the message says why; most often a tensor was written into after it was used"
-        raise AnswerError(f"backward: {type(error).__name__}: {error}", fix) from error
+        raise AnswerError(f"backward: {told(error)}", fix) from error
 
 
 class Words:
-    """The words of one side: anything but padding, and none of the first few if there are more.
+    """Words are the token IDs of one side, without padding and, if there are many, the first three.
 
-    The first numbers are often special, such as the one that ends a sentence.
+    The first IDs are often special, such as the one that ends a sentence.
     """
 
     def __init__(self, vocabulary: int, padding: int, device: torch.device) -> None:
@@ -50,21 +58,21 @@ class Words:
         self.tokens = torch.tensor(tokens[3:] if len(tokens) > 10 else tokens, device=device)
 
     def draw(self, length: int, draws: torch.Generator) -> Tensor:
-        """Random sentences [ROWS, length] in which no word follows itself."""
+        """Draws random sentences [ROWS, length] in which no word follows itself."""
         steps = torch.randint(1, len(self.tokens), (ROWS, length), generator=draws)
         return self.tokens[steps.cumsum(1).to(self.tokens.device) % len(self.tokens)]
 
     def others(self, tokens: Tensor) -> Tensor:
-        """Another word for each."""
+        """Returns another word in the place of each."""
         place = torch.searchsorted(self.tokens, tokens.contiguous())
         return self.tokens[(place + len(self.tokens) // 2) % len(self.tokens)]
 
 
 class Probe:
-    """A model, and the sentences that it is asked about.
+    """A probe holds a model and the sentences that the model is asked about.
 
-    `probe(source, target)` is its answer [B, T, V] in float64 on the CPU. Before each question
-    the random numbers begin anew, so that even a model with dropout answers the same again.
+    `probe(source, target)` returns logits [B, T, V] in float64 on the CPU. The random numbers begin
+    anew before each question, so that even a model with dropout answers the same again.
     """
 
     def __init__(
@@ -77,7 +85,7 @@ class Probe:
         cuda = torch.cuda.default_generators if self.device.type == "cuda" else ()
         self.generators = [torch.default_generator, *cuda[self.device.index or 0 :][:1]]
         self.vocabularies, self.wrote = vocabularies, False
-        self.unsure: tuple[str, ...] = ()  # properties that a model which wavers leaves unclear
+        self.unsure: tuple[str, ...] = ()  # properties that unsteady answers leave unclear
         floating = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
         self.eps = max((torch.finfo(dtype).eps for dtype in floating), default=0.0)
         self.words = [Words(size, padding, self.device) for size in vocabularies]
@@ -90,7 +98,7 @@ class Probe:
     # --- Asking -----------------------------------------------------------------------------------
 
     def answer(self, source: Tensor, target: Tensor, forward: Forward | None = None) -> Tensor:
-        """What forward returns, as it is, if it has the type and shape of logits."""
+        """Returns what forward returns; raises AnswerError unless that is a tensor [B, T, V]."""
         given = source.clone(), target.clone()
         sizes = f"it was given integers of shape {shape(source)} and {shape(target)}"
         try:
@@ -99,11 +107,14 @@ class Probe:
                 answer = (forward or self.forward)(self.model, *given)
         except Exception as error:
             fix = f"{sizes}; pass forward=… if the model is to be called in another way"
-            raise AnswerError(f"{type(error).__name__}: {error}", fix) from error
+            raise AnswerError(told(error), fix) from error
         self.wrote |= not (torch.equal(given[0], source) and torch.equal(given[1], target))
         expected = [*target.shape, self.vocabularies[1]]
-        if not isinstance(answer, Tensor) or not answer.is_floating_point() or answer.is_meta:
-            got = str(answer.dtype) if isinstance(answer, Tensor) else type(answer).__name__
+        dense = isinstance(answer, Tensor) and answer.layout == torch.strided
+        if not dense or not answer.is_floating_point() or answer.is_meta:
+            got = type(answer).__name__
+            if isinstance(answer, Tensor):
+                got = str(answer.dtype if dense else answer.layout)
             fix = "take the logits out: forward=lambda model, source, target: …"
             raise AnswerError(f"the answer is no floating-point tensor but {got}", fix)
         if list(answer.shape) != expected:
@@ -130,7 +141,7 @@ class Probe:
     def watched(
         self, target: Tensor, hooks: Iterable[tuple[nn.Module, Callable[..., Any]]] = ()
     ) -> Tensor:
-        """The answer with its gradients' graph, while these modules have a hook each."""
+        """Returns the logits with their graph, computed while each of the modules has its hook."""
         with ExitStack() as listening, torch.enable_grad():
             for module, hook in hooks:
                 listening.enter_context(module.register_forward_hook(hook))
@@ -139,19 +150,34 @@ class Probe:
 
     @cached_property
     def base(self) -> Tensor:
-        """The answer for the sentences as they are."""
+        """The logits of the probe's own sentences, [B, T, V]."""
         return self(self.source, self.target)
 
     @cached_property
     def scale(self) -> Scale:
         return Scale(self.base, self.eps)
 
+    def weights(self) -> Iterator[None]:
+        """Gives the model a dozen other weights in turn, beginning with its own.
+
+        With the others no softmax is sharp, and a router chooses other experts. What is zero stays.
+        """
+        draws = torch.Generator().manual_seed(self.seed)
+        for _ in range(12):
+            yield
+            for parameter in self.model.parameters():
+                if parameter.dim() > 1 and parameter.any():
+                    numbers = torch.randn(parameter.shape, generator=draws)
+                    parameter.data.copy_(numbers * parameter[0].numel() ** -0.5)
+                else:
+                    parameter.data.clamp_(-1, 1)
+
     # --- What is asked about more than once -----------------------------------------------------
 
     def influence(self, side: int, length: int = SOURCE) -> Tensor:
-        """How far the change of each word moves each output: [S, T] for side 0, [T, T] for 1.
+        """Returns how far another word in each place moves each output, [S, T] or [T, T].
 
-        Of the source so many words are given.
+        The source is cut to `length` words.
         """
         sentences = self.source[:, :length], self.target
         base, moved = self(*sentences), []
@@ -164,12 +190,12 @@ class Probe:
 
     @cached_property
     def influences(self) -> tuple[Tensor, Tensor]:
-        """Of the source's words and of the target's own."""
+        """Returns the influence of the source's words and that of the target's."""
         return self.influence(0), self.influence(1)
 
     @cached_property
     def ragged(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The sentences cut to different lengths and padded; which target words are real [B, T]."""
+        """Cuts and pads the sentences, and tells which words of the target are real, [B, T]."""
         lengths = torch.tensor(LENGTHS, device=self.device)
         real = [
             torch.arange(sentences.shape[1], device=self.device) < lengths[:, side, None]
@@ -180,23 +206,23 @@ class Probe:
 
 
 def apart(a: Tensor, b: Tensor) -> Tensor:
-    """The largest difference at each position: twice [..., T, V] → [..., T]; NaN is infinitely far.
+    """Returns the largest difference at each position: twice [..., T, V] → [..., T].
 
-    Two equal infinities are no distance apart.
+    NaN is infinitely far away, and two equal infinities are not apart.
     """
     gap = (a - b).abs().masked_fill(a == b, 0.0)
     return gap.nan_to_num(nan=math.inf, posinf=math.inf).amax(-1)
 
 
 def can_be_said(answer: Tensor) -> Tensor:
-    """The words that are not forbidden, by minus infinity, at every position: [V], boolean."""
+    """Marks the words that do not have minus infinity at every position: [V]."""
     return (answer != -math.inf).flatten(0, -2).any(0)
 
 
 class Scale:
-    """How far apart two answers may be, from the sizes of one and the machine's precision `eps`.
+    """A scale says how far apart two answers may be, given the size of one and the precision `eps`.
 
-    All limits grow slower than `eps` does: little can be told apart in bfloat16, but not nothing.
+    All limits grow slower than `eps`, so that something can be told apart even in bfloat16.
     """
 
     def __init__(self, answer: Tensor, eps: float) -> None:
@@ -204,9 +230,9 @@ class Scale:
         self.spread = float((numbers - numbers.mean(-1, keepdim=True)).std())
         self.fine = eps < 1e-5  # half precision is coarse
         ulp = float(numbers.abs().max()) * eps
-        self.same = ulp * eps**-0.2  # the same steps: questions of one shape
-        self.close = self.same + self.spread * eps**0.5  # other steps: sums in another order
-        # Words that change places change the order of sums, and little else in a faulty model.
+        self.same = ulp * eps**-0.2  # for questions of one shape, computed in the same order
+        self.close = self.same + self.spread * eps**0.5  # where sums are taken in another order
+        # In a model without positions, words that change places change only the order of sums.
         self.swapped = self.same + self.spread * eps**0.7 if self.fine else 4 * ulp
         self.clear = self.swapped * (20 if self.fine else 4)  # moved enough to judge an exchange
         self.hardly = 2 * ulp if self.fine else 0.0  # else every change counts

@@ -1,4 +1,4 @@
-"""Whether a model answers, and always the same; ignores padding; and whether all of it learns."""
+"""Tests whether a model answers, repeats itself, ignores padding, and trains all its parts."""
 
 import contextlib
 import math
@@ -12,7 +12,7 @@ from .report import Finding, listed
 
 
 def runs(probe: Probe) -> Finding:
-    """Finite numbers; a word that is forbidden everywhere may have minus infinity."""
+    """Tests for finite numbers, or minus infinity for a word that is forbidden everywhere."""
     sayable = can_be_said(probe.base)
     broken = ~probe.base.isfinite() & (sayable | ~sayable.any())
     if broken.any():
@@ -30,7 +30,7 @@ def runs(probe: Probe) -> Finding:
 
 
 def repeats(probe: Probe) -> Finding:
-    """Again, after other sentences, with other random numbers, and with gradients."""
+    """Asks again: after other sentences, with other random numbers, and with gradients."""
     base = probe.base
     with contextlib.suppress(AnswerError):
         probe(*probe.ragged[:2])
@@ -60,9 +60,9 @@ def repeats(probe: Probe) -> Finding:
 
 
 def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
-    """Something that should have an effect has none: a fault, unless weights of zero explain it.
+    """Reports a fault where something has no effect, or a note where weights of zero explain it.
 
-    Some models begin with such weights, which hide what is behind them.
+    Some models begin with zeros, which hide what is behind them.
     """
     zeros = [
         path
@@ -75,7 +75,7 @@ def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
 
 
 def moved(a: Tensor, b: Tensor, limit: float, counts: Tensor | None = None) -> str:
-    """The earliest output that two answers [B, T, V] give differently, in words; or nothing."""
+    """Tells the earliest output in which two answers [B, T, V] differ, or returns an empty text."""
     gap = apart(a, b)
     gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
     wide = (gap > limit).any(0).nonzero()
@@ -87,50 +87,52 @@ def moved(a: Tensor, b: Tensor, limit: float, counts: Tensor | None = None) -> s
 
 
 def padded(probe: Probe) -> Finding:
-    """Padding behind the source, behind the target, and short sentences beside long ones."""
+    """Puts padding behind source and target, and short sentences beside long ones."""
+    close = probe.scale.close
     longer = F.pad(probe.source, (0, 2), value=probe.padding)
-    seen = moved(probe(longer, probe.target), probe.base, probe.scale.close)
-    if seen:
+    if seen := moved(probe(longer, probe.target), probe.base, close):
         what = f"with two words of padding behind the source, {seen}"
         fix = "mask the source's padding in every layer of the encoder, and in cross-attention"
         return Finding("padding", "fault", what, fix)
     longer = F.pad(probe.target, (0, 3), value=probe.padding)
-    seen = moved(probe(probe.source, longer)[:, :TARGET], probe.base, probe.scale.close)
-    if seen:
+    if seen := moved(probe(probe.source, longer)[:, :TARGET], probe.base, close):
         what = f"with three words of padding behind the target, {seen}"
         fix = "padding is a later word too: look at the causal mask, and at norms and means"
         return Finding("padding", "fault", what, fix)
+    mixed = (
+        "sentences mix, or a mask goes to the wrong one or to the wrong side: look at "
+        "each view, softmax, norm and length that has to do with the batch"
+    )
+    source, target, real = probe.ragged
     for grad in (False, True):
-        source, target, _ = probe.ragged
         together = probe(source, target, grad=grad)
         mode = ", with gradients" if grad else ""
         for row in (0, ROWS - 2, ROWS - 1):  # the shortest
             long, wide = LENGTHS[row]
             alone = probe(source[[row], :long], target[[row], :wide], grad=grad)
-            seen = moved(alone, together[[row], :wide], probe.scale.close)
-            if seen:
+            if seen := moved(alone, together[[row], :wide], close):
                 what = f"beside longer sentences than {long} and {wide} words, {seen}{mode}"
-                fix = (
-                    "sentences mix, or a mask goes to the wrong one or to the wrong side: look at "
-                    "each view, softmax, norm and length that has to do with the batch"
-                )
-                return Finding("padding", "fault", what, fix)
+                return Finding("padding", "fault", what, mixed)
         if not together[..., can_be_said(probe.base)].isfinite().all():
             what = f"outputs at the target's own padding are not finite{mode}"
             fix = "the loss may leave them out: backward multiplies them by 0, and 0 · NaN is NaN"
             return Finding("padding", "fault", what, fix)
+    with contextlib.suppress(AnswerError):  # some packed layers want the longest first
+        turned = probe(source.flip(0), target.flip(0)).flip(0)
+        if seen := moved(turned, probe(source, target), close, real):
+            what = f"with the shortest sentence first and not last, {seen}"
+            return Finding("padding", "fault", what, mixed)
     return Finding("padding", "passed", "no output moves by more than rounding")
 
 
 def cached(probe: Probe, step: Forward) -> Finding:
-    """Two batches: what is remembered of the first must not show in the second."""
+    """Computes two batches word by word; the first one's cache must not show in the second."""
     source, target, real = probe.ragged
     everywhere = torch.ones_like(real)
     for question, counts in (((probe.source, probe.target), everywhere), ((source, target), real)):
         expected, got = probe(*question), probe(*question, step)
         said = can_be_said(got) & can_be_said(expected)
-        seen = moved(got[..., said], expected[..., said], probe.scale.close, counts)
-        if seen:
+        if seen := moved(got[..., said], expected[..., said], probe.scale.close, counts):
             what = f"computed word by word, {seen}"
             fix = (
                 "does each step stand at its own position, does the cache of every layer grow, and "
@@ -141,7 +143,7 @@ def cached(probe: Probe, step: Forward) -> Finding:
 
 
 def gradients(probe: Probe) -> dict[str, Tensor | None]:
-    """Of the cross-entropy of random labels at the real positions; `.grad` is left alone."""
+    """Returns the gradients of a cross-entropy with random labels, and writes no `.grad`."""
     named = {name: p for name, p in probe.model.named_parameters() if p.requires_grad}
     source, target, real = probe.ragged
     said = can_be_said(probe.base).to(probe.device)
@@ -154,19 +156,26 @@ def gradients(probe: Probe) -> dict[str, Tensor | None]:
     if not named or not loss.requires_grad:
         return dict.fromkeys(named)
     found = backward(loss, list(named.values()))
-    return dict(zip(named, found, strict=True))
+    return {n: g if g is None else g.to_dense() for n, g in zip(named, found, strict=True)}
 
 
 def gradient(probe: Probe) -> Finding:
-    """A vector that is used and gets nothing but rounding is a note, not a fault.
+    """Tests whether every parameter gets a gradient, with its own or with other weights.
 
-    A key's bias is like that: it moves all scores of a row together, and softmax does not see it.
+    A vector that gets nothing but rounding is a note. A key's bias is one: it moves all scores of
+    a row together, and softmax does not see that.
     """
     try:
         found = gradients(probe)
         if not any(gradient is not None for gradient in found.values()):
             probe.model.train()  # some models make no gradients in evaluation mode
             found = gradients(probe)
+        for _ in probe.weights():
+            idle = {name for name, g in found.items() if g is None or not g.any()}
+            if all(is_vector(found[name]) for name in idle):
+                break
+            again = gradients(probe)
+            found |= {name: again[name] for name in idle if again[name] is not None}
     except AnswerError as error:
         if "use_reentrant" not in error.what:
             raise
@@ -186,7 +195,7 @@ def gradient(probe: Probe) -> Finding:
             "look for NaN or infinity at padded positions: times 0, it is NaN in the backward pass"
         )
         return Finding("gradient", "fault", what, fix)
-    vectors = [name for name, g in found.items() if g is not None and is_vector(g)]
+    vectors = [name for name, g in found.items() if is_vector(g)]
     zero = [name for name, size in sizes.items() if size == 0 and name not in vectors]
     if zero:
         what = f"zero everywhere: the gradient of {listed(zero)}"
@@ -201,11 +210,11 @@ def gradient(probe: Probe) -> Finding:
     return Finding("gradient", "passed", f"one for each of {len(found)} parameters")
 
 
-def is_vector(g: Tensor) -> bool:
-    return sum(size > 1 for size in g.shape) <= 1
+def is_vector(g: Tensor | None) -> bool:
+    return g is not None and sum(size > 1 for size in g.shape) <= 1
 
 
 def beside(name: str, sizes: dict[str, float]) -> float:
-    """The largest gradient in the same module."""
+    """Returns the largest gradient in the parameter's module."""
     module = name.rpartition(".")[0]
     return max(size for other, size in sizes.items() if other.rpartition(".")[0] == module)

@@ -1,6 +1,7 @@
-"""Which words each output must depend on, and which it must not know."""
+"""Tests which words each output depends on, and which it must not know."""
 
 import contextlib
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,12 @@ from .report import Finding
 
 
 def places(moved: Tensor) -> list[list[int]]:
-    """The places of what is True in [words, outputs], as [output, word], the earliest first."""
+    """Returns the [output, word] pairs that are True in [words, outputs], the earliest first."""
     return moved.t().nonzero().tolist()
 
 
 def causality(probe: Probe) -> Finding:
-    """In evaluation mode, and in training mode: a norm over the batch leaks only there."""
+    """Tests causality in both modes, since a norm over the batch leaks only in training mode."""
     mode, moved = "", probe.influences[1]
     later = torch.ones_like(moved).tril(-1).bool()  # [word, output]: the word is later
     leaks = places((moved > probe.scale.same) & later)
@@ -43,7 +44,7 @@ def causality(probe: Probe) -> Finding:
 
 
 def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Finding:
-    """Whether each word moves each output that it should; of the target, those from it on."""
+    """Tests whether each word moves each output, and a target word those from its place on."""
     should = torch.ones_like(moved).bool()
     if word == "target":
         should = should.triu()
@@ -62,9 +63,10 @@ def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Find
 
 
 def own_words(probe: Probe) -> Finding:
-    """The residual passes a word on even where attention leaves it out: that is a note.
+    """Tests whether each output knows the target words so far, its own among them.
 
-    A source of one word leaves cross-attention no choice: what it says is always the same.
+    It is a note if attention leaves a word out, which the residual passes on. A source of one word
+    is tried as well, because cross-attention has no choice there.
     """
     fix = "look for a mask that hides too much, or a target that is shifted twice"
     finding = reaches(probe, "own words", "target", probe.influences[1], fix)
@@ -72,36 +74,64 @@ def own_words(probe: Probe) -> Finding:
         if finding.verdict == "passed":
             fix = "with a source of one word: has the cross-attention its residual?"
             finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
-    for module, read in rows_read(probe, 1) if finding.verdict == "passed" else []:
-        for output in range(1, len(read)):  # the first output may have no choice
-            if read[:, output].any() and not read[output, output]:
-                what = f"output[{output}] reads earlier words in what {module} returns, not its own"
-                fix = "a causal mask without its diagonal? The word comes by the residual alone"
-                return Finding("own words", "note", what, fix)
+    if finding.verdict == "passed" and (missed := unread(probe, 1, own_row_only)):
+        module, output, _ = missed
+        what = f"output[{output}] reads earlier words in what {module} returns, not its own"
+        fix = "a causal mask without its diagonal? The word comes by the residual alone"
+        return Finding("own words", "note", what, fix)
     return finding
+
+
+def own_row_only(read: Tensor) -> Tensor:
+    """Marks each output's own row if earlier ones are read and it is not: twice [T, T]."""
+    unread = read.any(0) & ~read & torch.eye(len(read)).bool()
+    return unread.index_fill(1, torch.tensor(0), value=False)  # the first may have no choice
 
 
 def source(probe: Probe) -> Finding:
-    """Every word, and every row of the memory: one row of it alone may know all words."""
+    """Tests whether each output knows every source word, and reads every row of the memory.
+
+    One row of the memory alone may know all words.
+    """
     fix = "is there cross-attention, and are its keys and values the memory?"
     finding = reaches(probe, "source", "source", probe.influences[0], fix)
-    for module, read in rows_read(probe, 0) if finding.verdict == "passed" else []:
-        partly = read.any(0) & read.any(1, keepdim=True) & ~read
-        if partly.any():
-            output, word = places(partly)[0]
-            what = f"output[{output}] does not read row {word} of what {module} returns, others do"
-            return Finding("source", "fault", what, "is the causal mask used in cross-attention?")
+    if finding.verdict == "passed" and (missed := unread(probe, 0, read_by_others_only)):
+        module, output, word = missed
+        what = f"output[{output}] does not read row {word} of what {module} returns, others do"
+        return Finding("source", "fault", what, "is the causal mask used in cross-attention?")
     return finding
+
+
+def read_by_others_only(read: Tensor) -> Tensor:
+    """Marks the rows that only other outputs read, if this one reads any: twice [S, T]."""
+    return read.any(0) & read.any(1, keepdim=True) & ~read
+
+
+def unread(
+    probe: Probe, side: int, left_out: Callable[[Tensor], Tensor]
+) -> tuple[str, int, int] | None:
+    """Returns the first (module, output, row) that is left out whatever the weights are, or None.
+
+    A sharp softmax and a router leave rows out, too, but others with other weights.
+    """
+    read: dict[str, Tensor] = {}
+    for _ in probe.weights():
+        again = rows_read(probe, side)
+        read = {name: rows | again.get(name, rows) for name, rows in (read or again).items()}
+        missed = ((name, *at) for name, rows in read.items() for at in places(left_out(rows)))
+        if not (first := next(missed, None)):
+            return None
+    return first
 
 
 Kept = list[tuple[str, Tensor]]
 
 
-def rows_read(probe: Probe, side: int) -> Kept:
-    """Of each module that returns a vector a word: its name, and what is read, [words, outputs].
+def rows_read(probe: Probe, side: int) -> dict[str, Tensor]:
+    """Returns the rows of each module's vectors that each output reads, [words, outputs], by name.
 
     The modules nearest to the output come first. A row is read if a gradient comes to it in any
-    sentence, and from any call of the module. From half precision, which may lose one: nothing.
+    sentence, from any call of the module. Half precision may lose one, so there the dict is empty.
     """
     length = (SOURCE, TARGET)[side]
     kept: Kept = []
@@ -110,9 +140,9 @@ def rows_read(probe: Probe, side: int) -> Kept:
     try:
         logits = probe.watched(probe.target, hooks)
     except AnswerError:  # "repeats" tells of it
-        return []
+        return {}
     if not kept or not probe.scale.fine:
-        return []
+        return {}
     said = can_be_said(probe.base).to(logits.device)
     weights = torch.randn(int(said.sum()), generator=probe.draws).to(logits)
     sums = (logits[..., said] @ weights).sum(0)  # [T]
@@ -121,16 +151,16 @@ def rows_read(probe: Probe, side: int) -> Kept:
         try:
             found = backward(sums[output], [vectors for _, vectors in kept])
         except AnswerError:  # "gradient" tells of it
-            return []
+            return {}
         for (name, _), gradient in zip(kept, found, strict=True):
             if gradient is not None:
                 batch = gradient.shape.index(ROWS)
                 read[name][:, output] |= (gradient != 0).any(-1).any(batch).cpu()
-    return list(read.items())
+    return read
 
 
 def keep(kept: Kept, name: str, length: int, _: nn.Module, __: Any, returned: Any) -> None:
-    """What a module returns, alone or first of several, if it is [B, L, D] or [L, B, D]."""
+    """Keeps what a module returns, or the first of several, if it is [B, L, D] or [L, B, D]."""
     vectors = returned[0] if isinstance(returned, tuple) and returned else returned
     if isinstance(vectors, Tensor) and vectors.requires_grad and vectors.dim() == 3:
         kept += [(name, vectors)] * (sorted(vectors.shape[:2]) == sorted((ROWS, length)))

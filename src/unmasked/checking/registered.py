@@ -1,4 +1,4 @@
-"""Whether PyTorch knows what a model is made of, and whether what is to be shared is shared."""
+"""Tests whether PyTorch knows all parts of a model, and whether tied parameters are one."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,14 @@ from ..errors import shape
 from .probe import Probe
 from .report import Finding, listed
 
-Path = tuple[str, Any]
-Hidden = dict[int, Path]  # by id: the path to it, and itself
+Path = tuple[str, Any]  # the path to a part, and the part
+Hidden = dict[int, Path]  # by the id of each part
 
 
 def hidden(model: nn.Module) -> Hidden:
-    """Layers and tensors that a module holds, in lists or dicts maybe, and PyTorch cannot see.
+    """Finds the layers and tensors that modules hold, in lists or dicts maybe, unseen by PyTorch.
 
-    Not counted are layers without tensors, such as activations, and tensors that were computed
+    Layers without tensors, such as activations, do not count, nor do tensors that were computed
     from others, are empty, or are one number, which works wherever the model is.
     """
     known = {id(part) for part in chain(model.modules(), model.parameters(), model.buffers())}
@@ -35,7 +35,7 @@ def hidden(model: nn.Module) -> Hidden:
 
 
 def inside(value: Any, path: str = "") -> Iterator[Path]:
-    """Everything in nested lists, tuples, dicts and sets, each with its path: `.heads[0]`."""
+    """Yields everything in nested lists, tuples, dicts and sets, with its path: `.heads[0]`."""
     met: set[int] = set()
     waiting: deque[Path] = deque([(path, value)])
     while waiting:
@@ -49,7 +49,7 @@ def inside(value: Any, path: str = "") -> Iterator[Path]:
 
 
 def leaves(output: Tensor) -> list[Tensor]:
-    """The tensors that a backward pass from here would give gradients to."""
+    """Returns the tensors that a backward pass from the output would give gradients to."""
     found, waiting, met = [], [output.grad_fn], set()
     while waiting:
         node: Any = waiting.pop()
@@ -60,11 +60,12 @@ def leaves(output: Tensor) -> list[Tensor]:
     return found
 
 
-def registered(probe: Probe, before: Hidden) -> Finding:
-    """What is hidden before the first call and after the last; and all that training would reach.
+def registered(probe: Probe) -> Finding:
+    """Tests for parts that are hidden before and after a call, and for others that are trained.
 
-    What a call leaves behind, such as its attention maps, is another tensor after the next call.
+    A tensor that each call leaves behind, such as its attention maps, does not stay the same.
     """
+    before = hidden(probe.model)
     trained = leaves(probe.watched(probe.target))
     after = hidden(probe.model)
     names = {key: path for key, (path, _) in before.items() if key in after}
@@ -89,14 +90,14 @@ def registered(probe: Probe, before: Hidden) -> Finding:
 # --- Sharing ----------------------------------------------------------------------------------
 
 
-def shared(probe: Probe, pairs: Sequence[tuple[str, str]]) -> Finding:
-    """The pairs that were named; and, unasked, matrices that hold the same numbers twice."""
-    named = dict(probe.model.named_parameters(remove_duplicate=False))
+def shared(probe: Probe, model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Finding:
+    """Tests the named pairs of the model, which must be no copy, and looks for equal matrices."""
+    named = dict(model.named_parameters(remove_duplicate=False))
     fix = "one parameter for both, b.weight = a.weight, and after it nothing that makes a new one"
     parted = [f"{a} and {b}" for a, b in pairs if not one_memory(named[a], named[b])]
     if parted:
         return Finding("tied", "fault", f"two tensors each: {listed(parted)}", fix)
-    words, layers = copies(probe.model, probe.vocabularies)
+    words, layers = copies(model, probe.vocabularies)
     if words:
         what = f"equal numbers in two tensors, copied and not tied: {listed(words)}"
         return Finding("tied", "fault", what, f"{fix}; the first update parts copies")
@@ -118,7 +119,7 @@ def one_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def copies(model: nn.Module, vocabularies: Sequence[int]) -> tuple[list[str], list[str]]:
-    """Pairs of trained matrices with equal numbers: those with one row a word, and others."""
+    """Returns pairs of equal trained matrices: those with a row for each word, and others."""
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
     alike: dict[Any, list[tuple[str, Tensor]]] = {}
     for name, matrix in model.named_parameters():

@@ -1,4 +1,4 @@
-"""What `check` found: one finding a property, and the table in which they are read."""
+"""Holds the findings of `check`, one for each property, and prints them as a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One property: whether the model has it, what was seen, and where to look if it has not."""
+    """A finding says whether the model has a property, what was seen, and where to look if not."""
 
     property: str
     verdict: Verdict
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A finding for each property, in the order of `CLAIMS`. Print it to read it."""
+    """A report holds a finding for each property, in the order of `CLAIMS`. Print it to read it."""
 
     findings: tuple[Finding, ...]
 
@@ -47,12 +47,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """No fault was found; what is a note or was not offered is none."""
+        """Tells whether no fault was found; notes and what was not offered do not count."""
         return not self.faults
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """By property."""
+        """Maps each property to its verdict."""
         return {finding.property: finding.verdict for finding in self.findings}
 
     def __getitem__(self, name: str) -> Finding:
@@ -85,6 +85,6 @@ class Report:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Three names at most: "a, b, c and 5 more"."""
+    """Writes three names at most: "a, b, c and 5 more"."""
     rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + rest

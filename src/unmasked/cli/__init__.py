@@ -1,4 +1,4 @@
-"""`python -m unmasked`: train, translate, evaluate, info; a file for each.
+"""Runs the commands of `python -m unmasked`: train, translate, evaluate, info; a file for each.
 
 An installed package may add a command, as an entry point of the group `unmasked.commands`: a module
 with a docstring and `main(words)`.
@@ -22,7 +22,7 @@ COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info"
 
 
 def main() -> None:
-    """Runs a command; what its user did wrong is said in one line, without a traceback."""
+    """Runs a command; a user's error ends it with one line and no traceback."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     open_streams()
     use_utf8()
@@ -31,7 +31,7 @@ def main() -> None:
             run()
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 
@@ -40,9 +40,9 @@ def run() -> None:
     added = {each.name: each.load for each in entry_points(group="unmasked.commands")}
     parser = Parser(added)
     options = parser.parse_args()
-    if options.command is None:
-        parser.error(f"expected a command: {', '.join([*COMMANDS, *added])}")
     chosen, words = options.command, options.options
+    if chosen is None:
+        parser.error(f"expected a command: {', '.join([*COMMANDS, *added])}")
     name, debug = f"{program()} {chosen}", "--debug" in words
     try:
         module = added[chosen]() if chosen in added else COMMANDS[chosen]
@@ -63,7 +63,7 @@ def run() -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """Of the commands; what others have added is imported only when it is called or described."""
+    """A Parser reads a command's name; it imports the added commands only to describe them."""
 
     def __init__(self, added: dict[str, Callable[[], ModuleType]]) -> None:
         super().__init__(
@@ -84,14 +84,13 @@ class Parser(argparse.ArgumentParser):
             textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
             for name, module in modules.items()
         ]
-        self.epilog = "\n".join(
-            ["commands:", *about, "", "example:", f"  {program()} train --help"]
-        )
+        example = ["", "example:", f"  {program()} train --help"]
+        self.epilog = "\n".join(["commands:", *about, *example])
         return super().format_help()
 
 
 def open_streams() -> None:
-    """Where one was closed, nothing is read and nothing is shown; but no result is lost unsaid."""
+    """Replaces closed streams by /dev/null; exits if standard output, for results, is closed."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         sys.exit(f"{program()}: standard output is closed; send it to a file or /dev/null")
@@ -102,7 +101,7 @@ def open_streams() -> None:
 
 
 def use_utf8() -> None:
-    """Whatever the locale says, but for arguments: text files and other programs speak it."""
-    for stream in (sys.stdout, sys.stderr):  # input is read as bytes
+    """Writes UTF-8, whatever the locale says, since text files and other programs expect it."""
+    for stream in (sys.stdout, sys.stderr):  # standard input is read as bytes
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

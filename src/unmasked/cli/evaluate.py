@@ -9,42 +9,40 @@ from ..text.corpus import lines
 from ..text.multi30k import SPLITS, multi30k
 from ..text.sources import directed, phrasebook_test, two_files
 from ..translator import Translator, load
-from .options import MODEL, PENALTY, add_device, chosen_device, command
+from .options import MODEL, PENALTY, WHOLE, add_device, chosen_device, command
 
 EXAMPLE = """python -m unmasked evaluate --model runs/mine --test test.de test.en --beam 5
   python -m unmasked evaluate --model en-de --test test_2016_flickr
   python -m unmasked evaluate --model runs/phrasebook --sentences 1000 --beam 4"""
 
-DRAWS = 1000  # of a file's sentences, for an interval
-OWN = {"phrasebook": "phrasebook", "multi30k": "test_2016_flickr"}  # by what a model was trained on
+DRAWS = 1000  # samples of the sentences, for a confidence interval
+OWN = {"phrasebook": "phrasebook", "multi30k": "test_2016_flickr"}  # training data: default test
 TESTS = ("phrasebook", *(split for split in SPLITS if split != "train"))
 
 
 def main(words: Sequence[str]) -> None:
     parser = command("evaluate", __doc__ or "", EXAMPLE)
-    parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
-    parser.add_argument("--test", nargs="+", metavar=("SET", "TARGET"),
-                        help=f"two files, source and target, or a set: {', '.join(TESTS)} "
-                        "(default: one that fits the model)")  # fmt: skip
-    parser.add_argument(
-        "--sentences", type=int, metavar="N", help="how many (phrasebook: 500; all)"
-    )
-    parser.add_argument("--beam", type=int, metavar="N",
-                        help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")  # fmt: skip
-    parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
+    sets = f"two files, source and target, or a set: {', '.join(TESTS)}"
+    add = parser.add_argument
+    add("--model", required=True, metavar="MODEL", help=MODEL)
+    add("--test", nargs="+", metavar=("SET", "TARGET"),
+        help=f"{sets} (default: one that fits the model)")  # fmt: skip
+    add("--sentences", **WHOLE, help="how many (phrasebook: 500; all)")
+    add("--beam", **WHOLE, help="hypotheses (phrasebook: 1, greedy; else both 1 and 5)")
+    add("--length-penalty", type=float, metavar="X", help=PENALTY)
     add_device(parser)
     options = parser.parse_args(words)
     for name in ("sentences", "beam"):
         if getattr(options, name) is not None:
             require_whole(f"--{name}", getattr(options, name), 1)
-    if options.test and len(options.test) == 1:
+    files = options.test if options.test and len(options.test) > 1 else None
+    if options.test and not files:
         require_choice("--test", options.test[0], TESTS)
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
     languages, own = translator.languages, OWN.get(str(translator.data.get("name")))
-    test = (options.test or [own])[0]
-    files = options.test if options.test and len(options.test) > 1 else None
+    test = options.test[0] if options.test else own
     if test is None:
         fix = "name one, as the model does not say what it is for"
         raise invalid("--test", "two files, or a set of sentences", "none", fix)
@@ -67,7 +65,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def known_combinations(translator: Translator, options: Any) -> None:
-    """Sentences of the phrasebook that no training has seen, right to the last word."""
+    """Prints how many unseen sentences of the phrasebook are translated without any error."""
     drawn = phrasebook_test(options.sentences or 500)
     pairs = with_known_words(translator, drawn)
     if not pairs:
@@ -84,7 +82,7 @@ def known_combinations(translator: Translator, options: Any) -> None:
 
 
 def published(about: Any, test: str, name: str) -> str:
-    """Says the score that the model's card has, if it is one."""
+    """Returns the words for a score that stands in the model's card; empty if there is none."""
     for key in ("scores", test, name):
         about = about.get(key) if isinstance(about, Mapping) else None
     return f", published {about:.2f}" if isinstance(about, int | float) else ""
@@ -93,22 +91,20 @@ def published(about: Any, test: str, name: str) -> str:
 def texts(
     translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Any, **how: Any
 ) -> None:
-    """BLEU and chrF on pairs of sentences, beside what was published for these weights."""
-    pairs = pairs[: options.sentences]
+    """Prints BLEU and chrF on pairs of sentences, beside the published score of these weights."""
+    pairs, penalty = pairs[: options.sentences], options.length_penalty
     if not pairs:
         raise invalid("--test", "sentences", "none", "check the files")
+    source, target = zip(*pairs, strict=True)
     own = translator.about.get("beam_size", 5)
     require_whole("the model's beam_size", own)
     for size in [options.beam] if options.beam else [1, own]:
-        penalty = options.length_penalty
-        source, target = zip(*pairs, strict=True)
         settings: Any = {"beam_size": size, "length_penalty": penalty if size > 1 else None}
         written = translator.translate(source, **settings, progress=True)
-        score, letters = bleu(written, target, **how), chrf(written, target, **how)
+        scores = [metric(written, target, **how) for metric in (bleu, chrf)]
+        words, letters = (f"{x} ± {x.interval:.2f}" if how else str(x) for x in scores)
         name = "greedy" if size == 1 else f"beam {size}"
-        known = published(translator.about, test, name)
-        if penalty is not None or options.sentences:
-            known = ""
-        both = [f"{x} ± {x.interval:.2f}" if how else str(x) for x in (score, letters)]
-        print(f"{name:7} BLEU {both[0]}{known}; chrF {both[1]}")
-    print(f"{test}, {len(pairs):,} sentences; {score.signature}")
+        usual = penalty is None and not options.sentences
+        known = published(translator.about, test, name) if usual else ""
+        print(f"{name:7} BLEU {words}{known}; chrF {letters}")
+    print(f"{test}, {len(pairs):,} sentences; {scores[0].signature}")

@@ -20,7 +20,7 @@ def main(words: Sequence[str]) -> None:
     path = path_of(options.model)
     translator = Translator.load(path)
     one = path / FILE if (path / FILE).exists() else path
-    files = one.iterdir() if one.is_dir() else [one]  # other formats have several
+    files = one.iterdir() if one.is_dir() else [one]  # older and other formats are folders
     size = sum(file.stat().st_size for file in files)
     name = printable(options.model)
     print(f"{name}: {translator.model.count_parameters():,} parameters, {size:,} bytes")

@@ -1,9 +1,10 @@
-"""What several commands take from the command line, and how a mistake in it is said."""
+"""Makes the parsers of the commands, and the options that several of them take."""
 
 import argparse
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,11 +12,12 @@ from ..errors import invalid
 from ..machine import device
 
 MODEL = "a model of this package (de-en, en-de), a folder with one, or owner/name on huggingface.co"
+WHOLE: Any = {"type": int, "metavar": "N"}
 PENALTY = "of a beam; more: longer (what was chosen for the model, else 0.6)"
 
 
 def program() -> str:
-    """As it was called."""
+    """Returns the name under which the program was called."""
     return "unmasked" if Path(sys.argv[0]).stem == "unmasked" else "python -m unmasked"
 
 
@@ -44,11 +46,11 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def chosen_device(name: str | None) -> torch.device:
     best = device()
     counts = {"cpu": 1}
-    if best.type != "cpu":  # a build for GPUs may fail to count where there is none
+    if best.type != "cpu":  # some builds for GPUs raise an error if they count and there is none
         counts = {best.type: torch.accelerator.device_count(), **counts}
     try:
         chosen = torch.device(name) if name is not None else best
-    except RuntimeError:  # no device is called that
+    except RuntimeError:  # no device has this name
         chosen = None
     if chosen is None or (chosen.index or 0) >= counts.get(chosen.type, 0):
         fix = "leave it out to take the best there is"

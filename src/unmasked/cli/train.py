@@ -13,7 +13,7 @@ from ..errors import invalid, require_whole
 from ..storage.model import MODEL
 from ..training.run import SIZES, TABLES, run, sized
 from ..translator import load
-from .options import add_device, chosen_device, command, folder, program
+from .options import WHOLE, add_device, chosen_device, command, folder, program
 
 EXAMPLE = """python -m unmasked train --train train.de train.en --out runs/mine
   python -m unmasked train --out runs/mine --resume --steps 8000
@@ -33,7 +33,7 @@ my.toml:
   d_ff = 256
   [training]
   steps = 1200"""
-NAMED = ("data.train", "data.valid", "training.steps", "training.patience")  # options of their own
+NAMED = ("data.train", "data.valid", "training.steps", "training.patience")  # not only by --set
 PRESETS = resources.files("unmasked") / "recipes"
 
 
@@ -52,36 +52,29 @@ def main(words: Sequence[str]) -> None:
 
 def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     presets = sorted(path.name.removesuffix(".toml") for path in PRESETS.iterdir())
-    parser.add_argument("--train", nargs=2, metavar=("SOURCE", "TARGET"),
-                        help="two files of yours, a sentence a line, or .gz")  # fmt: skip
-    parser.add_argument("--valid", nargs=2, metavar=("SOURCE", "TARGET"),
-                        help="two more, for validation (a tenth, 200 at most)")  # fmt: skip
-    parser.add_argument("--size", choices=SIZES, help="of a model for them (tiny)")
-    parser.add_argument("--from", dest="start", metavar="MODEL",
-                        help="train this one further on them: de-en, a file, a folder")  # fmt: skip
-    parser.add_argument("--steps", type=int, metavar="N", help="updates at most")
-    parser.add_argument("--patience", type=int, metavar="N",
-                        help="end after N validations without a better one (5)")  # fmt: skip
-    parser.add_argument("--preset", choices=presets, metavar="NAME",
-                        help=f"a recipe of the package: {', '.join(presets)}")  # fmt: skip
-    parser.add_argument("--config", type=Path, metavar="FILE",
-                        help="a recipe of yours: a TOML file as below")  # fmt: skip
-    parser.add_argument("--out", type=folder, required=True, metavar="FOLDER",
-                        help="for all it writes")  # fmt: skip
-    parser.add_argument("--resume", action="store_true",
-                        help="go on where it was, or beyond its --steps")  # fmt: skip
-    parser.add_argument("--set", type=assignment, action="append", default=[],
-                        metavar="TABLE.KEY=VALUE",
-                        help='as in training.seed=1; "none" is no value')  # fmt: skip
+    known, files = ", ".join(presets), ("SOURCE", "TARGET")
+    add = parser.add_argument
+    add("--train", nargs=2, metavar=files, help="two files of yours, a sentence a line, or .gz")
+    add("--valid", nargs=2, metavar=files, help="two more, for validation (a tenth, 200 at most)")
+    add("--size", choices=SIZES, help="of a model for them (tiny)")
+    add("--from", dest="start", metavar="MODEL",
+        help="train this one further on them: de-en, a file, a folder")  # fmt: skip
+    add("--steps", **WHOLE, help="updates at most")
+    add("--patience", **WHOLE, help="end after N validations without a better one (5)")
+    add("--preset", choices=presets, metavar="NAME", help=f"a recipe of the package: {known}")
+    add("--config", type=Path, metavar="FILE", help="a recipe of yours: a TOML file as below")
+    add("--out", type=folder, required=True, metavar="FOLDER", help="for all it writes")
+    add("--resume", action="store_true", help="go on where it was, or beyond its --steps")
+    add("--set", type=assignment, action="append", default=[], metavar="TABLE.KEY=VALUE",
+        help='as in training.seed=1; "none" is no value')  # fmt: skip
     add_device(parser)
-    parser.add_argument("--every", type=int, metavar="STEPS",
-                        help="note the loss, validate (20 times)")  # fmt: skip
-    parser.add_argument("--checkpoint-every", type=int, metavar="STEPS",
-                        help="keep what --resume needs (as --every)")  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    every = {**WHOLE, "metavar": "STEPS"}
+    add("--every", **every, help="note the loss, validate (20 times)")
+    add("--checkpoint-every", **every, help="keep what --resume needs (as --every)")
+    add("--quiet", action="store_true", help="no progress bar")
     options = parser.parse_args(words)
     if options.train is options.preset is options.config is None and not options.resume:
-        parser.error(f"give --preset ({', '.join(presets)}) or --config FILE or --train …")
+        parser.error(f"give --preset ({known}) or --config FILE or --train …")
     if options.train and options.preset:
         parser.error("give --train or --preset, not both")
     for name in ("every", "checkpoint_every"):
@@ -97,14 +90,14 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
 
 
 def tables(options: Any) -> dict[str, dict[str, Any]]:
-    """The preset's, then the file's, then what --set says; else those that are resumed."""
+    """Merges the preset's, the file's and --set's tables; or reads those of a resumed training."""
     recipe: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     if options.train is options.preset is options.config is None:
         about = load(options.out / MODEL).about
         recipe, options.start = about["recipe"], options.start or about.get("start")
     preset = PRESETS / f"{options.preset}.toml" if options.preset else None
-    for path in (preset, options.config):
-        for table, values in (read_toml(path) if path else {}).items():
+    for path in filter(None, (preset, options.config)):
+        for table, values in read_toml(path).items():
             recipe[table] |= values
     for table, key, value in options.set:
         recipe[table][key] = value
@@ -117,12 +110,12 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
 
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
-    """A recipe's tables, and nothing else."""
+    """Reads the tables of a recipe; raises ValueError if the file has anything else."""
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise invalid(str(path), "a TOML file", error.strerror, "check the path") from None
-    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, of numbers without end
+    except (ValueError, RecursionError) as error:  # bad TOML, bad UTF-8, very long numbers
         raise invalid(str(path), "TOML", error, "mend what is there") from None
     for name, table in recipe.items():
         if name not in TABLES or not isinstance(table, dict):
@@ -133,7 +126,7 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
 
 
 def assignment(text: str) -> tuple[str, str, Any]:
-    """`training.steps=500` → table, key, and the value read as TOML (else as plain text)."""
+    """Splits `training.steps=500` into table, key and value: read as TOML, or else plain text."""
     where, equals, value = text.partition("=")
     table, _, key = where.strip().partition(".")
     if not equals or table not in TABLES or not key:

@@ -12,9 +12,9 @@ from ..errors import invalid, require_seed, require_whole, written_out
 from ..search import generator_of
 from ..text.corpus import decoded, lines_of
 from ..translator import Translator, load
-from .options import MODEL, PENALTY, add_device, chosen_device, command
+from .options import MODEL, PENALTY, WHOLE, add_device, chosen_device, command
 
-AT_ONCE = 1024  # hypotheses, after which what is done is printed
+AT_ONCE = 1024  # hypotheses that are computed before any is printed
 CHANCE = ("temperature", "top_k", "top_p", "seed")
 EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über die Wiese."
   python -m unmasked translate --model runs/mine --input new.de --output new.en
@@ -24,40 +24,37 @@ EXAMPLE = """python -m unmasked translate --model de-en "Ein Hund rennt über di
 
 def main(words: Sequence[str]) -> None:
     parser = command("translate", __doc__ or "", EXAMPLE)
-    parser.add_argument(
-        "sentences", nargs="*", help="in quotes; none: one a line on standard input"
-    )
-    parser.add_argument("--model", required=True, metavar="MODEL", help=MODEL)
-    parser.add_argument("--input", metavar="FILE", help="one a line; .gz is unpacked (-: standard)")
-    parser.add_argument("--output", metavar="FILE", help="where to; .gz is packed (-: standard)")
-    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses (the model's own, or 1)")
-    parser.add_argument("--length-penalty", type=float, metavar="X", help=PENALTY)
-    parser.add_argument("--sample", type=int, metavar="N", help="draw N of each by chance instead")
-    parser.add_argument("--temperature", type=float, metavar="X",
-                        help="of --sample: below 1 favours the likely (1)")  # fmt: skip
-    parser.add_argument("--top-k", type=int, metavar="N",
-                        help="of --sample: the N likeliest tokens")  # fmt: skip
-    parser.add_argument("--top-p", type=float, metavar="P",
-                        help="of --sample: the likeliest tokens with P together (1)")  # fmt: skip
-    parser.add_argument("--seed", type=int, metavar="N", help="of --sample: the same each time")
+    likely, together = "below 1 favours the likely (1)", "the likeliest tokens with P together (1)"
+    add = parser.add_argument
+    add("sentences", nargs="*", help="in quotes; none: one a line on standard input")
+    add("--model", required=True, metavar="MODEL", help=MODEL)
+    add("--input", metavar="FILE", help="one a line; .gz is unpacked (-: standard)")
+    add("--output", metavar="FILE", help="where to; .gz is packed (-: standard)")
+    add("--beam", **WHOLE, help="hypotheses (the model's own, or 1)")
+    add("--length-penalty", type=float, metavar="X", help=PENALTY)
+    add("--sample", **WHOLE, help="draw N of each by chance instead")
+    add("--temperature", type=float, metavar="X", help=f"of --sample: {likely}")
+    add("--top-k", **WHOLE, help="of --sample: the N likeliest tokens")
+    add("--top-p", type=float, metavar="P", help=f"of --sample: {together}")
+    add("--seed", **WHOLE, help="of --sample: the same each time")
     add_device(parser)
     options = parser.parse_args(words)
     require_options(options)
     if options.seed is not None:
         require_seed(options.seed)
-        options.seed = generator_of(options.seed)  # one for all portions
+        options.seed = generator_of(options.seed)  # one generator for all portions
     device = chosen_device(options.device)
     translator = load(options.model)
     translator.model.to(device)
     sentences = options.sentences or lines(options.input)
     for number, sentence in enumerate(sentences):
-        translator.numbered(number, sentence)  # all of them, before the work
+        translator.numbered(number, sentence)  # raises for any sentence before the first is printed
     at_once = max(1, AT_ONCE // ((options.beam or 1) * (options.sample or 1)))
     portions = (
         texts(translator, sentences[start : start + at_once], options)
         for start in range(0, len(sentences), at_once)
     )
-    first = next(portions, [])  # what is wrong with the options is said before a file is emptied
+    first = next(portions, [])  # wrong options raise here, before the output file is emptied
     with opened(options.output) as file:
         for text in chain(first, chain.from_iterable(portions)):
             line = " ".join(text.splitlines())
@@ -65,7 +62,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def require_options(options: Any) -> None:
-    """Refuses what would have no effect."""
+    """Raises ValueError unless every option has an effect."""
     require_whole("--beam", 1 if options.beam is None else options.beam)
     if options.input and options.sentences:
         raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
@@ -88,19 +85,19 @@ def require_options(options: Any) -> None:
 
 
 def texts(translator: Translator, sentences: list[str], options: Any) -> list[str]:
-    """A line for each sentence, or one for each sample; an empty sentence has empty ones."""
+    """Returns a line for each sentence, or for each sample; of an empty sentence, empty lines."""
     if options.sample is None:
         settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
         return translator.translate(sentences, **settings, progress=True)
-    chance = {name: getattr(options, name) for name in CHANCE}
-    chance = {name: value for name, value in chance.items() if value is not None}
+    given = {name: getattr(options, name) for name in CHANCE}
+    chance = {name: value for name, value in given.items() if value is not None}
     drawn = translator.sample(sentences, options.sample, **chance, progress=True)
     return [text for samples in drawn for text in samples or [""] * options.sample]
 
 
 @contextmanager
 def opened(path: str | None) -> Iterator[Any]:
-    """Opens a file to write to, or nothing for standard output."""
+    """Opens a file for writing; yields None where standard output is meant."""
     if path in (None, "-"):
         yield None
         return
@@ -114,7 +111,7 @@ def opened(path: str | None) -> Iterator[Any]:
 
 
 def lines(path: str | None) -> list[str]:
-    """Returns those of a file, or of standard input; an empty one counts."""
+    """Reads the lines of a file or of standard input, empty ones included."""
     if path not in (None, "-"):
         return list(lines_of(path))
     if sys.stdin.isatty():

@@ -1,7 +1,7 @@
-"""Weights to and from `torch.nn`, for the whole model and for its parts.
+"""Converts the whole model and its parts to modules of `torch.nn`, and back.
 
-Both directions walk the same list of pairs (our tensor, theirs). A bias that one side does not
-have is a zero on the other.
+Both directions copy along the same list of pairs (our tensor, theirs). Where one side has no bias,
+the other side's is zero.
 """
 
 from collections.abc import Iterator
@@ -24,14 +24,12 @@ from ..transformer import Transformer, Undrawn, without_numbers
 
 
 def to_torch(module: nn.Module) -> Any:
-    """The `torch.nn` module that computes the same: a new one, with a copy of the weights.
+    """Returns a new `torch.nn` module that computes the same, with a copy of the weights.
 
-    Args:
-        module: a Transformer, which becomes an nn.Transformer (without embeddings and generator,
-            which that class lacks); or an EncoderLayer, DecoderLayer or MultiHeadAttention, which
-            become their namesakes. All are batch_first.
+    A Transformer becomes an nn.Transformer, which has no embeddings and no generator; an
+    EncoderLayer, DecoderLayer or MultiHeadAttention becomes its namesake. All are batch_first.
     """
-    require_type("module", module, Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention)
+    require_type("module", module, *KINDS, MultiHeadAttention)
     require_as_configured(module)
     like = next(module.parameters())
     theirs = counterpart(module, device=like.device, dtype=like.dtype)
@@ -43,14 +41,14 @@ def to_torch(module: nn.Module) -> Any:
 
 
 def from_torch(module: nn.Module, config: TransformerConfig | None = None, **options: Any) -> Any:
-    """Our counterpart of a `torch.nn` module: a new one, with a copy of the weights.
+    """Returns a new module of this package that computes what a `torch.nn` module does.
 
     Args:
         module: an nn.Transformer, TransformerEncoderLayer, TransformerDecoderLayer or
             MultiheadAttention.
-        config: a whole configuration, of an nn.Transformer only; embeddings and generator are new.
-        options: or what it does not know, `source_vocab=…, target_vocab=…`, and other options of
-            TransformerConfig.
+        config: for an nn.Transformer, the whole configuration; embeddings and generator are new.
+        options: instead of a config, what the module does not know: `source_vocab=…,
+            target_vocab=…`, and other options of TransformerConfig.
     """
     parts = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention)
     require_type("module", module, nn.Transformer, *parts)
@@ -58,8 +56,9 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
         fix = "a part says everything about itself"
         raise invalid("options", "none", config or sorted(options), fix)
     if isinstance(module, nn.MultiheadAttention):
-        given = {"dropout": module.dropout, "bias": module.in_proj_bias is not None}
-        ours: Any = MultiHeadAttention(module.embed_dim, module.num_heads, **given)
+        dropout, bias = module.dropout, module.in_proj_bias is not None
+        sizes = module.embed_dim, module.num_heads
+        ours: Any = MultiHeadAttention(*sizes, dropout=dropout, bias=bias)
         require_as_made(module, ours)
     elif isinstance(module, nn.Transformer):
         own = TransformerConfig(source_vocab=1, target_vocab=1, **stack_options(module))
@@ -80,33 +79,37 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
     return ours.train(module.training)
 
 
+KINDS = (Transformer, EncoderLayer, DecoderLayer)  # those with a configuration
+
+
 def require_as_configured(module: Any) -> None:
-    """Refuses what was changed after it was made: its counterpart is made by the configuration."""
+    """Raises ValueError unless the module still is what its configuration makes."""
     with torch.device("meta"):
         if isinstance(module, MultiHeadAttention):
-            given: Any = {"dropout": module.dropout, "bias": module.query.bias is not None}
-            twin: nn.Module = MultiHeadAttention(module.d_model, module.n_heads, **given)
+            dropout, bias = module.dropout, module.query.bias is not None
+            sizes = module.d_model, module.n_heads
+            twin: Any = MultiHeadAttention(*sizes, dropout=dropout, bias=bias)
         else:
-            kinds = (Transformer, EncoderLayer, DecoderLayer)  # or made from one of them
-            kind: Any = next(kind for kind in kinds if isinstance(module, kind))
+            kind: Any = next(kind for kind in KINDS if isinstance(module, kind))
             twin = kind(module.config)
     paths = differences(module, twin)
-    if isinstance(module, Transformer):  # embeddings and generator stay here
-        ours = ("source_embedding", "target_embedding", "generator")
-        paths = [path for path in paths if not path.startswith(ours)]
+    if isinstance(module, Transformer):  # whose embeddings and generator are not converted
+        apart = ("source_embedding", "target_embedding", "generator")
+        paths = [path for path in paths if not path.startswith(apart)]
     if paths:
         fix = "convert the parts that are as they were made"
         raise invalid("module", "parts as configured", f"another {paths[0]}", fix)
 
 
 def require_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None:
-    """Refuses what PyTorch would not make by the options that were read from the first layer."""
+    """Raises ValueError unless PyTorch makes this module by the options of its first layer."""
     given: Any = {}
     if layer is not None:
         given = {"activation": layer.activation, "bias": layer.linear1.bias is not None}
     with Undrawn():
         twin = counterpart(ours, device="meta", **given)
-    paths = differences(module, twin, OF_A_CALL)
+    ignored = ("batch_first", "enable_nested_tensor", "use_nested_tensor", "mask_check")
+    paths = differences(module, twin, ignored)
     if isinstance(module, nn.Transformer):
         paths = [path for path in paths if path.startswith(("encoder", "decoder"))]
     if paths:
@@ -115,11 +118,8 @@ def require_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> No
         raise invalid("module", expected, f"another {paths[0]}", fix)
 
 
-OF_A_CALL = ("batch_first", "enable_nested_tensor", "use_nested_tensor", "mask_check")
-
-
 def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """Our masks in the words of nn.Transformer's forward, where True means "hidden"."""
+    """Returns the masks for a call of nn.Transformer, where True means "hidden"."""
     return {
         "tgt_mask": ~causal_mask(target.shape[1], device=target.device),
         "src_key_padding_mask": source == PADDING,
@@ -139,9 +139,9 @@ Matches = Iterator[tuple[str, Tensor | None, Tensor | None]]
 
 
 def matching_tensors(ours: nn.Module, theirs: nn.Module) -> Matches:
-    """(our name, our tensor, their tensor); tensors may be views, None where one has no bias."""
+    """Yields our name, our tensor and their tensor, which may be views, or None for no bias."""
     mine = dict(ours.named_parameters(remove_duplicate=False))
-    if isinstance(ours, Transformer):  # embeddings and generator stay here
+    if isinstance(ours, Transformer):  # whose embeddings and generator are not converted
         mine = {name: x for name, x in mine.items() if name.startswith(("encoder", "decoder"))}
     found: dict[str, Tensor] = {}
     for name, tensor in theirs.named_parameters(remove_duplicate=False):
@@ -161,7 +161,7 @@ def matching_tensors(ours: nn.Module, theirs: nn.Module) -> Matches:
 
 
 def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:
-    """A convolution's [out, in, 1] and a matrix [out, in] hold the same numbers."""
+    """Returns the source in the other's rank: a convolution's [out, in, 1] is [out, in]."""
     if source.dim() != like.dim():
         source = source.squeeze(-1) if source.dim() > like.dim() else source.unsqueeze(-1)
     if source.shape != like.shape:
@@ -171,24 +171,17 @@ def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:
 
 
 def counterpart(ours: Any, **options: Any) -> nn.Module:
-    """What torch.nn has for it, with numbers of its own; all biases, as our norms have theirs."""
+    """Makes a module of torch.nn with new weights, and all biases, since our norms have theirs."""
     if isinstance(ours, MultiHeadAttention):
-        bias, sizes = ours.query.bias is not None, (ours.d_model, ours.n_heads)
-        given = {"dropout": ours.dropout, "batch_first": True, "bias": bias, **options}
-        return nn.MultiheadAttention(*sizes, **given)
+        options = {"dropout": ours.dropout, "bias": ours.query.bias is not None, **options}
+        return nn.MultiheadAttention(ours.d_model, ours.n_heads, batch_first=True, **options)
     config: Any = ours.config
     options = {
-        "d_model": config.d_model,
-        "nhead": config.n_heads,
-        "dim_feedforward": config.d_ff,
-        "dropout": config.dropout,
-        "activation": ACTIVATION[config.activation],
-        "layer_norm_eps": config.norm_eps,
-        "norm_first": config.norm == "pre",
-        "bias": True,
-        "batch_first": True,
-        **options,
-    }
+        "d_model": config.d_model, "nhead": config.n_heads, "dim_feedforward": config.d_ff,
+        "dropout": config.dropout, "activation": ACTIVATION[config.activation],
+        "norm_first": config.norm == "pre", "layer_norm_eps": config.norm_eps,
+        "bias": True, "batch_first": True, **options,
+    }  # fmt: skip
     if isinstance(ours, Transformer):
         theirs = torch_transformer(config, options)
     else:
@@ -206,14 +199,12 @@ def counterpart(ours: Any, **options: Any) -> nn.Module:
 def torch_transformer(config: TransformerConfig, options: dict[str, Any]) -> nn.Module:
     norms: list[nn.LayerNorm | None] = [None, None]
     if config.has_final_norm:
-        place = {key: options[key] for key in ("bias", "device", "dtype") if key in options}
-        norms = [nn.LayerNorm(config.d_model, config.norm_eps, **place) for _ in norms]
+        given: Any = {name: options.get(name) for name in ("bias", "device", "dtype")}
+        norms = [nn.LayerNorm(config.d_model, config.norm_eps, **given) for _ in norms]
     encoder_layer = nn.TransformerEncoderLayer(**options)
     decoder_layer = nn.TransformerDecoderLayer(**options)
     # Nested tensors would zero the memory's padding, and warn where they cannot be used.
-    encoder = nn.TransformerEncoder(
-        encoder_layer, config.n_layers, norms[0], enable_nested_tensor=False
-    )
+    encoder = nn.TransformerEncoder(encoder_layer, config.n_layers, norms[0], False)
     decoder = nn.TransformerDecoder(decoder_layer, config.decoder_layers, norms[1])
     stacks: Any = {"custom_encoder": encoder, "custom_decoder": decoder}
     return nn.Transformer(config.d_model, config.n_heads, **stacks, batch_first=True)
@@ -225,31 +216,27 @@ def torch_transformer(config: TransformerConfig, options: dict[str, Any]) -> nn.
 def chosen(
     own: TransformerConfig, config: TransformerConfig | None, options: dict[str, Any]
 ) -> TransformerConfig:
-    """What was asked for, if it does not contradict the module's own."""
+    """Returns the configuration asked for; raises ValueError where the module contradicts it."""
     if config is None:
-        missing = [name for name in ("source_vocab", "target_vocab") if name not in options]
-        if missing:
-            fix = "nn.Transformer has no embeddings that would tell their sizes"
-            raise invalid(missing[0], "the size of a vocabulary", "nothing", fix)
+        for name in ("source_vocab", "target_vocab"):
+            if name not in options:
+                fix = "nn.Transformer has no embeddings that would tell their sizes"
+                raise invalid(name, "the size of a vocabulary", "nothing", fix)
         config = replace(own, **options)
     elif options:
         fix = "put everything into the configuration"
         raise invalid("options", "none beside a config", sorted(options), fix)
     require_type("config", config, TransformerConfig)
-    for name in _SILENT:
+    unshaped = "n_heads norm norm_eps activation n_layers decoder_layers has_final_norm"
+    for name in unshaped.split():  # no weight's shape shows these
         ours, theirs = getattr(config, name), getattr(own, name)
         if ours != theirs:
             raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
     return config
 
 
-_SILENT = (  # what changes the outputs but not the shapes
-    "n_heads", "norm", "norm_eps", "activation", "n_layers", "decoder_layers", "has_final_norm",
-)  # fmt: skip
-
-
 def stack_options(module: nn.Transformer) -> dict[str, Any]:
-    """What a Transformer of torch says about itself, in the words of TransformerConfig."""
+    """Reads the options of a TransformerConfig from an nn.Transformer."""
     stacks = module.encoder, module.decoder
     for stack, kind in zip(stacks, (nn.TransformerEncoder, nn.TransformerDecoder), strict=True):
         if not isinstance(stack, kind):
@@ -264,7 +251,7 @@ def stack_options(module: nn.Transformer) -> dict[str, Any]:
 
 
 def layer_options(layer: Any) -> dict[str, Any]:
-    """What a layer of torch says about itself, in the words of LayerConfig."""
+    """Reads the options of a LayerConfig from a layer of torch.nn."""
     known: dict[Any, str] = {function: name for name, function in ACTIVATION.items()}
     known |= {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "swish"}
     activation: Any = layer.activation
@@ -274,15 +261,10 @@ def layer_options(layer: Any) -> dict[str, Any]:
         raise invalid("module", "the activation relu, gelu or swish", activation, fix)
     try:
         return {
-            "d_model": layer.self_attn.embed_dim,
-            "n_heads": layer.self_attn.num_heads,
-            "d_ff": layer.linear1.out_features,
-            "dropout": layer.dropout1.p,
-            "inner_dropout": layer.dropout.p,
-            "norm": "pre" if layer.norm_first else "post",
-            "norm_eps": layer.norm1.eps,
-            "activation": named,
-            "bias": layer.linear1.bias is not None,
-        }
+            "d_model": layer.self_attn.embed_dim, "n_heads": layer.self_attn.num_heads,
+            "d_ff": layer.linear1.out_features, "bias": layer.linear1.bias is not None,
+            "dropout": layer.dropout1.p, "inner_dropout": layer.dropout.p, "activation": named,
+            "norm": "pre" if layer.norm_first else "post", "norm_eps": layer.norm1.eps,
+        }  # fmt: skip
     except AttributeError as error:
         raise invalid("module", "PyTorch's own parts", str(error), "change it back") from None

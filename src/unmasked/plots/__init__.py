@@ -1,4 +1,4 @@
-"""Figures, a call each, that say in words what they show."""
+"""Each function here draws a figure, which also says in words what it shows."""
 
 from .grids import attention_maps, batch_masks, batches, masks, matrices, sentence_maps
 from .lines import bars, curves

@@ -1,1 +1,1 @@
-"""What is kept on a disk: whole files, a model's folder, a training's checkpoints."""
+"""Reads and writes what stays on a disk: whole files, models, and a training's checkpoints."""

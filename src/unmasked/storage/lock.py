@@ -1,4 +1,4 @@
-"""One training at a time in a folder: a second one would write over what the first is writing."""
+"""Locks a training's folder, because a second training would overwrite the first one's files."""
 
 import errno
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from filelock import FileLock, Timeout
 
 from ..errors import invalid
 
-NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # of some file systems
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # errors of file systems without locks
 LOCK = ".training.lock"
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Holds the folder until the block ends, or the process does, in whatever way."""
+    """Holds the folder's lock until the block ends, or the process does, however it ends."""
     lock = FileLock(folder / LOCK, timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)

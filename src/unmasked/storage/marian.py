@@ -1,8 +1,8 @@
-"""Models in OPUS-MT's format, as Hugging Face's transformers keeps Marian's.
+"""Reads models in OPUS-MT's format, in which Hugging Face's transformers keeps Marian's models.
 
 `config.json` names sizes, `vocab.json` numbers the pieces of both languages, `source.spm` and
-`target.spm` cut the texts. Their padding, which also begins each target, is their last token, ours
-the first two. The starts of targets must never be generated: their bias sees to that.
+`target.spm` split the texts. Their padding, which also begins each target, is the last token; ours
+are the first two. Our bias keeps the token that begins a target from ever being generated.
 """
 
 import json
@@ -18,11 +18,11 @@ from ..config import ACTIVATIONS, TABLE, TransformerConfig
 from ..errors import RefusedError, invalid
 from ..positions import sinusoids
 from ..tokens import SPECIAL_PIECES, Pieces
-from .files import bytes_of, opened, regular, text_of
+from .files import bytes_of, opened, stat_of
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-NEVER = -1e4  # a logit of no weight, and a number in float16, too
-NAMES = {  # in this order
+SAFE, PICKLE = "model.safetensors", "pytorch_model.bin"
+NEVER = -1e4  # a logit whose probability is 0, and which float16 can hold
+NAMES = {  # replaced in this order
     "model.": "", "final_layer_norm": "feed_forward_residual.norm",
     "encoder_attn_layer_norm": "cross_residual.norm", "encoder_attn": "cross_attention",
     "q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output",
@@ -33,10 +33,10 @@ NAMES = {  # in this order
 def read_marian(
     folder: Path, kept: Mapping[str, Any]
 ) -> tuple[TransformerConfig, dict[str, Tensor], Pieces, Pieces, dict[str, Any]]:
-    """Configuration, tensors by our names, the words of both sides, and what is said about it."""
+    """Reads a folder whose config.json says `kept`; returns what `storage.model.Kept` holds."""
     require_allowed(folder, kept)
-    numbers, file = json.loads(text_of(folder / "vocab.json")), folder / "generation_config.json"
-    given = {**kept, **(json.loads(text_of(file)) if file.exists() else {})}
+    numbers, file = json.loads(bytes_of(folder / "vocab.json")), folder / "generation_config.json"
+    given = {**kept, **(json.loads(bytes_of(file)) if file.exists() else {})}
     words = sorted(numbers, key=numbers.__getitem__)
     whole = [numbers[word] for word in words] == [*range(len(words))]
     if kept["vocab_size"] != len(words) or not whole:
@@ -63,6 +63,7 @@ def read_marian(
 
 
 def require_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
+    """Raises RefusedError for a model that is intact, but of a kind that we cannot express."""
     found = {**kept, "target_vocab.json": (folder / "target_vocab.json").exists()}
     for name, allowed in {
         "share_encoder_decoder_embeddings": [True],
@@ -79,13 +80,14 @@ def require_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
 
 
 def tensors_in(folder: Path) -> dict[str, Tensor]:
-    """Mapped, not read: what nobody asks for takes no memory."""
-    if (folder / WEIGHTS[0]).exists():
-        with opened(folder / WEIGHTS[0]) as file:
+    """Maps the weights into memory, so that a tensor which nobody uses takes no room."""
+    if (folder / SAFE).exists():
+        with opened(folder / SAFE) as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    path = folder / WEIGHTS[1]
+    path = folder / PICKLE
     try:
-        mmap = zipfile.is_zipfile(regular(path))  # older files are none
+        stat_of(path)
+        mmap = zipfile.is_zipfile(path)  # PyTorch before 1.6 wrote no zip files
         found = torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
     except OSError:
         raise
@@ -100,16 +102,13 @@ def tensors_in(folder: Path) -> dict[str, Tensor]:
 def renamed(
     theirs: Mapping[str, Tensor], config: TransformerConfig, order: list[int]
 ) -> dict[str, Tensor]:
-    """By our names, the rows of the vocabulary in our order."""
+    """Returns the tensors under our names, with the vocabulary's rows in the `order` given."""
     found = {}
     for name, tensor in theirs.items():
         if ".layers." in name:
             norm = "attention_residual" if ".encoder." in name else "self_residual"
-            renames = NAMES | {
-                "self_attn_layer_norm": f"{norm}.norm",
-                "self_attn": "self_attention",
-            }
-            for old, new in renames.items():
+            own = {"self_attn_layer_norm": f"{norm}.norm", "self_attn": "self_attention"}
+            for old, new in (NAMES | own).items():
                 name = name.replace(old, new)
             found[name] = tensor
     found["source_embedding.tokens.weight"] = theirs["model.shared.weight"][order]

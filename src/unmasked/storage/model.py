@@ -1,8 +1,8 @@
-"""A translator as one file: its weights, and in their head configuration, words and card.
+"""Keeps a translator in one file: its weights, and in their head configuration, words and card.
 
-A file may come from anywhere: sizes are compared with the weights before anything is made of them,
-nothing in it runs, and whatever is wrong is said in one sentence. Folders of version 0.3, whose
-`config.json` names the other files, are read, too, and those in OPUS-MT's format.
+A file may come from anywhere: sizes are compared with the weights before memory is taken, nothing
+in the file is run, and an error says in one sentence what is wrong. Folders of version 0.3, whose
+`config.json` names the other files, are read as well, and folders in OPUS-MT's format.
 """
 
 import json
@@ -23,14 +23,14 @@ from ..structure import differences
 from ..tokens import Pieces, Subwords, Vocabulary, Words, same_words
 from ..transformer import Transformer, without_numbers
 from . import files
-from .files import bytes_of, text_of
+from .files import bytes_of
 from .marian import read_marian
 from .weights import require_finite, require_shapes, shapes_in, tensors_of
 
 FORMAT, FOLDER = "unmasked model 4", "unmasked model 3"
 MODEL, CONFIG = "model.safetensors", "config.json"
 OURS = re.compile(r"(model|tokenizer|source|target)(-[0-9a-f]{32})?\.(safetensors|json|spm)")
-DROPOUT = ("p", "dropout")  # whose probabilities may be others than configured
+DROPOUT = ("p", "dropout")  # attributes that may differ from the configuration
 DTYPES = (None, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -49,7 +49,7 @@ class Kept(NamedTuple):
 
 
 def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
-    """Writes a model's file, with weights rounded to a `dtype`."""
+    """Writes a model's file; a `dtype` rounds the weights."""
     require_choice("dtype", dtype, DTYPES)
     if path.suffix != ".safetensors":
         fix = f"call it {path / MODEL if path.is_dir() else f'{path}.safetensors'}"
@@ -75,7 +75,7 @@ def words_said(source: Vocabulary, target: Vocabulary) -> dict[str, Any]:
 
 
 def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
-    """Collects the tensors from which `read` makes this model again; refuses other parts."""
+    """Returns the tensors of a model; raises ValueError if `read` could not make it again."""
     if any(parameter.is_meta for parameter in model.parameters()):
         fix = "move it from the meta device with to_empty, and give it weights"
         raise invalid("model", "parameters that have numbers", "some without", fix)
@@ -85,29 +85,28 @@ def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
         got = f"another {paths[0]}{kinds.get(paths[0], '')}"
         raise invalid("model", "what its configuration makes", got, fix)
     own = dict(model.named_parameters(remove_duplicate=False))
-    first: dict[int, str] = {}  # of the names of one parameter
+    first: dict[int, str] = {}  # the first name of each parameter
     for name, parameter in twin.named_parameters(remove_duplicate=False):
         tied = own[first.setdefault(id(parameter), name)]
         if own[name] is not tied and not torch.equal(own[name], tied):
             raise invalid("model", f"a {name} that is tied as configured", "another", fix)
     if heard := [path or "the model" for path, part in model.named_modules() if is_heard(part)]:
-        warnings.warn(
-            f"what hooks do is not kept: there are some in {', '.join(heard)}", stacklevel=3
-        )
-    once: dict[int, Tensor] = {}  # what is shared, but not as configured, is written twice
-    return {name: copied(own[name].detach(), once) for name in first.values()}
-
-
-def copied(tensor: Tensor, once: dict[int, Tensor]) -> Tensor:
-    """Copies a tensor that was met before."""
-    return tensor if once.setdefault(tensor.data_ptr(), tensor) is tensor else tensor.clone()
+        where = ", ".join(heard)
+        warnings.warn(f"what hooks do is not kept: there are some in {where}", stacklevel=3)
+    tensors: dict[str, Tensor] = {}
+    places = set()  # a file's tensors must not share memory
+    for name in first.values():
+        tensor = own[name].detach()
+        tensors[name] = tensor.clone() if tensor.data_ptr() in places else tensor
+        places.add(tensor.data_ptr())
+    return tensors
 
 
 # --- Reading ----------------------------------------------------------------------------------
 
 
 def read(path: Path, make: Callable[[Kept], Made]) -> Made:
-    """Makes something of the model that a file or a folder holds."""
+    """Calls `make` with the model in a file or folder; a ValueError says what is wrong with it."""
     try:
         return make(found_in(path))
     except OSError as error:
@@ -125,7 +124,7 @@ def read(path: Path, make: Callable[[Kept], Made]) -> Made:
 def found_in(path: Path) -> Kept:
     if not (path / CONFIG).exists():
         return parsed(path / MODEL if path.is_dir() else path)
-    said = json.loads(text_of(path / CONFIG))
+    said = json.loads(bytes_of(path / CONFIG))
     if said.get("model_type") != "marian":
         return parsed(*of_folder(path, said))
     kept = Kept(*read_marian(path, said))
@@ -135,7 +134,7 @@ def found_in(path: Path) -> Kept:
 
 
 def of_folder(folder: Path, said: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
-    """Returns the weights' file of a folder of version 0.3, and what a file of today would say."""
+    """Returns a version 0.3 folder's file of weights, and the head that it would have today."""
     found: dict[str, Path] = {}
     for name in said["sums"]:
         if not (named := OURS.fullmatch(name)):
@@ -144,14 +143,14 @@ def of_folder(folder: Path, said: dict[str, Any]) -> tuple[Path, dict[str, Any]]
     if said["format"] != FOLDER:
         raise ValueError(f"the format {said['format']!r} instead of {FOLDER!r}")
     if "tokenizer" in found:
-        said["subwords"] = text_of(found["tokenizer"])
+        said["subwords"] = bytes_of(found["tokenizer"]).decode()
     for side in {"source", "target"} & found.keys():
         said[side] = b64encode(bytes_of(found[side])).decode()
     return found["model"], {**said, "format": FORMAT}
 
 
 def parsed(path: Path, said: Any = None) -> Kept:
-    """Returns the model that is described, in a file's head or before, with the file's weights."""
+    """Reads a model whose weights are in a file, and whose description is `said` or in its head."""
     with files.opened(path) as file:
         said = files.said_in(file) if said is None else said
         found = said.get("format") if isinstance(said, Mapping) else said
@@ -179,9 +178,9 @@ def words_in(said: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
 
 
 def require_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
-    """Refuses weights of another shape than configured, before memory is taken for them."""
+    """Raises ValueError unless the weights have the configured shapes; takes no memory for them."""
     layers = config.n_layers + config.decoder_layers
-    if 10 * config.n_layers + 16 * config.decoder_layers > len(shapes):  # without any bias
+    if 10 * config.n_layers + 16 * config.decoder_layers > len(shapes):  # without biases
         raise ValueError(f"{layers:,} layers and weights of {len(shapes)} tensors")
     try:
         own = tensors_of(without_numbers(config))

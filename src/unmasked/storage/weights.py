@@ -1,4 +1,4 @@
-"""The numbers of a module: taken out, compared with those of a file, and put in."""
+"""Takes the tensors out of a module, compares them with those of a file, and puts them in."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from ..errors import invalid
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    """Takes all that must be kept: what is tied once, and no table that can be computed again."""
+    """Returns what must be kept: each tied tensor once, and no table that can be computed again."""
     kept = set(module.state_dict(keep_vars=True))
     named = [*module.named_parameters(), *module.named_buffers()]
     return {name: tensor.detach() for name, tensor in named if name in kept}
@@ -20,7 +20,7 @@ def shapes_in(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
 
 
 def require_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
-    """Refuses others that are not the tensors of this very model."""
+    """Raises ValueError unless the others have the names and shapes of a model's own tensors."""
     if missing := own.keys() - others.keys():
         raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
     if unknown := others.keys() - own.keys():
@@ -40,9 +40,9 @@ def require_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
 
 
 def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Does as `set_tensors` for a module on the meta device: these become its own, uncopied."""
+    """Gives a module on the meta device these tensors as its own, without copying them."""
     require_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
-    # Memory that is never touched. `to_empty` does the same, and takes a second to load SymPy.
+    # This memory is never touched. `to_empty` does the same, but takes a second to load SymPy.
     module._apply(lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     for name, tensor in tensors.items():
@@ -50,7 +50,7 @@ def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Puts the numbers where `tensors_of` found them; refuses those of another model."""
+    """Copies into a module the tensors that `tensors_of` took out of it or of one like it."""
     own = tensors_of(module)
     require_shapes(shapes_in(own), shapes_in(tensors))
     for name, tensor in tensors.items():

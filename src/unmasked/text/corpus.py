@@ -1,4 +1,4 @@
-"""Sentence pairs as tokens, held or streamed, in batches whose order follows from a seed."""
+"""Puts pairs of sentences into batches of token IDs, in an order that follows from a seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -23,10 +23,10 @@ LINE = 1 << 24  # bytes of a line at most
 def batches_by_tokens(
     lengths: Sequence[int], max_tokens: int, *, generator: torch.Generator | None = None
 ) -> list[list[int]]:
-    """Sentence numbers in batches of similar length, padded to at most `max_tokens` each.
+    """Puts each sentence's number into one batch, of at most `max_tokens` with its padding.
 
-    Sentences of one length and the order of the batches are shuffled. For pairs give the longer
-    of the two lengths. Each sentence is in exactly one batch.
+    A batch has sentences of similar length; those of one length, and the batches, are shuffled.
+    For pairs give the longer of the two lengths.
     """
     require_whole("max_tokens", max_tokens, 1)
     if len(lengths) == 0:
@@ -48,39 +48,29 @@ def batches_by_tokens(
 Pair = tuple[Sequence[int], Sequence[int]]  # a source with its EOS; a target between BOS and EOS
 
 
-def framed(source: Vocabulary, target: Vocabulary, pair: tuple[str, str]) -> Pair:
-    """A pair of sentences as encoder and decoder read it."""
-    if not isinstance(pair, tuple | list) or [isinstance(text, str) for text in pair] != [True] * 2:
-        raise invalid("pair", "a source and a target, both texts", shown(pair), "give both")
-    return [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1]), EOS]
-
-
 def short(
     pairs: Iterable[tuple[str, str]], source: Vocabulary, target: Vocabulary, longest: int | None
 ) -> Iterator[Pair]:
-    """Yields framed pairs that the model reads in at most `longest` tokens a side."""
+    """Yields pairs as token IDs, without those where a model reads more than `longest`."""
     for pair in pairs:
-        found = framed(source, target, pair)
-        if longest is None or max(len(found[0]), len(found[1]) - 1) <= longest:
-            yield found
-
-
-def turned(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The same pairs from target to source: [B, S], [B, T + 1] → [B, T], [B, S + 1]."""
-    return target[:, 1:], F.pad(source, (1, 0), value=BOS)
+        if not isinstance(pair, tuple | list) or [isinstance(x, str) for x in pair] != [True] * 2:
+            raise invalid("pair", "a source and a target, both texts", shown(pair), "give both")
+        read, written = [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1])]
+        if longest is None or max(len(read), len(written)) <= longest:
+            yield read, [*written, EOS]
 
 
 class Cursor(NamedTuple):
-    """Where in the data a training stands: so many batches of this epoch are done."""
+    """A Cursor says how far a training has come: so many batches of this epoch are done."""
 
     epoch: int = 0
     done: int = 0
 
 
 class Corpus:
-    """Pairs of token lists: sources end with EOS, targets stand between BOS and EOS.
+    """A Corpus holds pairs of token IDs: sources end with EOS, targets stand between BOS and EOS.
 
-    `joint` says that a token means the same on both sides, so that they can be exchanged.
+    `joint` says that each ID means the same on both sides, so that they can change places.
     """
 
     def __init__(
@@ -105,20 +95,20 @@ class Corpus:
         *,
         longest: int | None = None,
     ) -> Corpus:
-        """Pairs of sentences, as tokens; without those that have more than `longest`."""
+        """Encodes pairs of sentences, except those of more than `longest` tokens."""
         both = list(short(pairs, source, target, longest))
-        sides = [tokens for tokens, _ in both], [tokens for _, tokens in both]
+        sides = [read for read, _ in both], [written for _, written in both]
         return cls(*sides, joint=same_words(source, target))
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def buffers(self) -> Iterator[list[Pair]]:
-        """One pass over the pairs, as many at a time as are shuffled together: here all."""
+        """Yields the pairs in lists that are shuffled as a whole: here all in one."""
         yield self.pairs
 
     def epoch(self, epoch: int, max_tokens: int, seed: int) -> Iterator[list[Pair]]:
-        """The batches of one pass: shuffled, and of similar lengths, within each buffer."""
+        """Yields the batches of one pass: each of similar lengths, shuffled within a buffer."""
         generator = torch.Generator().manual_seed(seed + 1_000_003 * epoch)
         for held in self.buffers():
             lengths = [max(len(source), len(target)) for source, target in held]
@@ -128,7 +118,7 @@ class Corpus:
     def stream(
         self, max_tokens: int, seed: int, start: tuple[int, int] = (0, 0)
     ) -> Iterator[tuple[list[Pair], Cursor]]:
-        """Batch after batch without end, each with the place that follows it."""
+        """Yields batches without end, each with the position in the data that follows it."""
         epoch, done = start
         while True:
             number = 0
@@ -143,32 +133,29 @@ class Corpus:
     def batch(
         self, pairs: Sequence[Pair] | None = None, back: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """These pairs, or all, padded: [B, S], [B, T + 1]; `back` is from target to source."""
+        """Pads some pairs, or all: [B, S], [B, T + 1]; or, with `back`, [B, T], [B, S + 1]."""
         pairs = self.pairs if pairs is None else pairs
-        sides = pad([source for source, _ in pairs]), pad([target for _, target in pairs])
-        return turned(*sides) if back else sides
+        source, target = pad([source for source, _ in pairs]), pad([target for _, target in pairs])
+        return (target[:, 1:], F.pad(source, (1, 0), value=BOS)) if back else (source, target)
 
     def labels(self, pairs: Sequence[Pair] | None = None, back: bool = False) -> int:
-        """How many words the decoder is asked for in these pairs, or in all."""
+        """Counts the tokens that the decoder has to predict in some pairs, or in all."""
         pairs = self.pairs if pairs is None else pairs
         return sum(len(source) if back else len(target) - 1 for source, target in pairs)
 
     def fingerprint(self) -> str:
-        """The same for the same sentences in the same order."""
+        """Returns a digest that is the same for the same sentences in the same order."""
         digest = hashlib.sha256()
-        for side in zip(*self.pairs, strict=True):
-            for sentence in side:
-                digest.update(repr(list(sentence)).encode())
+        for sentence in chain(*zip(*self.pairs, strict=True)):
+            digest.update(repr(list(sentence)).encode())
         return digest.hexdigest()[:16]
 
 
 class StreamedCorpus(Corpus):
-    """Pairs that no memory holds: one buffer of them is read and shuffled at a time, those of more
-    than `longest` tokens left out.
+    """A StreamedCorpus reads and shuffles one buffer of pairs at a time, if memory cannot hold all.
 
-    `read()` begins a pass over the pairs, always in the same order. Every process reads all lines
-    and trains on its share of each batch. Whoever resumes reads what was done of the pass once
-    more, without training on it.
+    `read()` begins a pass over the pairs, always in the same order. Every process reads all pairs
+    and trains on its share of each batch. A run that is resumed reads the pass from its beginning.
     """
 
     def __init__(
@@ -197,13 +184,13 @@ class StreamedCorpus(Corpus):
             yield some
 
     def fingerprint(self) -> str:
-        """The same for the same first buffer, read in buffers of that size."""
+        """Returns a digest that is the same for the same first buffer of the same size."""
         first = next(self.buffers(), [])
         return hashlib.sha256(repr((self.buffer, first)).encode()).hexdigest()[:16]
 
 
 def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
-    """The lines of two files, side by side."""
+    """Yields the lines of two files in pairs."""
     for number, (a, b) in enumerate(zip_longest(lines_of(source), lines_of(target)), 1):
         if a is None or b is None:
             ended = source if a is None else target
@@ -213,7 +200,7 @@ def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
 
 
 def lines_of(path: Path | str) -> Iterator[str]:
-    """The lines of a text in UTF-8; of a name in .gz, unpacked. A lone \\r ends no line."""
+    """Yields the lines of a UTF-8 text, which may be zipped as .gz; a lone \\r ends no line."""
     try:
         opened: Any = gzip.open if str(path).endswith(".gz") else open
         with opened(path, "rb") as file:
@@ -224,7 +211,6 @@ def lines_of(path: Path | str) -> Iterator[str]:
 
 
 def decoded(name: str, file: BinaryIO) -> Iterator[str]:
-    """The lines of an open file, as `lines_of`."""
     for number, line in enumerate(iter(lambda: file.readline(LINE), b""), 1):
         if len(line) == LINE:
             fix = "give text, a sentence a line"

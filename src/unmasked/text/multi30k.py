@@ -1,4 +1,4 @@
-"""Multi30k: a German and an English sentence about each of some 30,000 pictures."""
+"""Loads Multi30k: a German and an English sentence about each of some 30,000 pictures."""
 
 import gzip
 import hashlib
@@ -9,9 +9,8 @@ from pathlib import Path
 
 from ..errors import invalid, require_choice
 
-# A commit instead of a branch, because its files never change. There are two versions of train.en:
-# its makers corrected some lines later. This commit and the sums mean the one before that; a
-# score after training on the other would not be comparable.
+# A commit's files never change. It has train.en before its makers corrected some lines: scores
+# after training on the later version would not be comparable.
 BASE = (
     "https://raw.githubusercontent.com/multi30k/dataset/"
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/"
@@ -23,7 +22,7 @@ SUMS = {  # SHA-256 where nothing else is said
     "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
     "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
     "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
-    # For these, all that torchtext's and sacreBLEU's lists have:
+    # The lists of torchtext and sacreBLEU have only MD5 for these:
     "test_2017_flickr.de.gz": "md5:6a8d5c87f6ae19e3d35681aa6fd16571",
     "test_2017_flickr.en.gz": "md5:005396bac545d880abe6f00bbb7dbbb4",
     "test_2018_flickr.de.gz": "md5:87e00327083dd69feaa029a8f7c1a047",
@@ -33,20 +32,18 @@ SUMS = {  # SHA-256 where nothing else is said
 }
 SPLITS = tuple(dict.fromkeys(name.partition(".")[0] for name in SUMS))
 
-TRIES_MORE = 3
-TIMEOUT = 30.0  # seconds without a byte
 OWN_FOLDER = "put the files into a folder and set the environment variable UNMASKED_DATA to it"
 
 
 def multi30k(split: str = "train") -> list[tuple[str, str]]:
-    """(German, English) pairs in the order of the files, without blanks at the ends of a line.
+    """Returns pairs of (German, English) in the order of the files, without blanks around them.
 
     The files `<split>.de.gz` and `<split>.en.gz` come from the folder that the environment
-    variable UNMASKED_DATA names, or from its subfolder multi30k: nothing is written there and
-    nothing downloaded. Without the variable they are downloaded once, into the user's cache.
+    variable UNMASKED_DATA names, or from its subfolder multi30k. Without the variable they are
+    downloaded once, into the user's cache; an OSError says why a download failed.
 
     Each use checks the sum of each file. For the test sets of 2017 and 2018 the known sums are MD5:
-    they show damage, but not a forgery. Where a download fails, an OSError says why and what to do.
+    they show damage, but not a forgery.
     """
     require_choice("split", split, SPLITS)
     german, english = (read_lines(locate(f"{split}.{side}.gz")) for side in ("de", "en"))
@@ -54,7 +51,7 @@ def multi30k(split: str = "train") -> list[tuple[str, str]]:
 
 
 def locate(name: str) -> Path:
-    """Where the file is, after a download if need be."""
+    """Returns the path of a file, after a download if need be."""
     if not (variable := os.environ.get("UNMASKED_DATA")):
         return download(name)
     folder = Path(os.path.expanduser(variable))
@@ -69,7 +66,7 @@ def locate(name: str) -> Path:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Those of the file that we know, by its sum; or an error that says in what it is another."""
+    """Returns the lines of a file; raises ValueError unless its sum is the known one."""
 
     def wrong(expected: str, got: str) -> ValueError:
         return invalid(str(path), expected, got, f"put {BASE}{path.name} there")
@@ -91,15 +88,14 @@ def read_lines(path: Path) -> list[str]:
 
 
 def download(name: str) -> Path:
-    """The file in the user's cache: fetched if it is not there yet, or has not its sum.
+    """Returns a file of the user's cache, fetched if it is missing or its sum is another.
 
-    Pooch tries again, checks the sum, and names a file when it is whole: what breaks off leaves
-    nothing behind, and several processes may do this at once.
+    Pooch tries again, checks the sum, and names a file when it is whole: a download that breaks
+    off leaves nothing behind, and several processes may do this at once.
     """
     try:
         with warnings.catch_warnings():
-            # A notebook without widgets; we show no bar there.
-            warnings.filterwarnings("ignore", "IProgress not found")
+            warnings.filterwarnings("ignore", "IProgress not found")  # in a notebook; no bar there
             import pooch
     except ImportError:
         fix = f"install it with pip install sacrebleu pooch, or {OWN_FOLDER}"
@@ -107,8 +103,8 @@ def download(name: str) -> Path:
     bar = sys.stderr.isatty() and "TQDM_DISABLE" not in os.environ
     try:
         folder = pooch.os_cache("unmasked") / "multi30k"
-        store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=TRIES_MORE)
-        downloader = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT)
+        store = pooch.create(folder, BASE, registry=SUMS, retry_if_failed=3)
+        downloader = pooch.HTTPDownloader(progressbar=bar, timeout=30.0)  # seconds without a byte
         return Path(store.fetch(name, downloader=downloader))
     except (OSError, ValueError) as error:  # the network or the disk; another sum
         fix = f"try again with a network, or {OWN_FOLDER}"

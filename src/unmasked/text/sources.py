@@ -1,4 +1,4 @@
-"""The data that a training can ask for by name."""
+"""Loads the data that a training names: the phrasebook, Multi30k, or files of the user's."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Data(NamedTuple):
     source: Vocabulary
     target: Vocabulary
     validation: Sequence[tuple[str, str]] = ()
-    notes: Sequence[str] = ()  # what was left out, for whoever trains to read
-    longest: int | None = None  # tokens of a sentence
+    notes: Sequence[str] = ()  # sentences for the user, about what was read and left out
+    longest: int | None = None  # tokens of a sentence at most
 
     def corpus(self) -> Corpus:
-        """Returns the training pairs as tokens, in memory as long as there are not too many."""
+        """Returns the training pairs as token IDs, streamed if there are too many for memory."""
         words, texts = (self.source, self.target), self.training
         if isinstance(texts, Texts) and len(texts) > IN_MEMORY:
             return StreamedCorpus(lambda: texts, *words, buffer=IN_MEMORY, longest=self.longest)
@@ -38,19 +38,19 @@ class Data(NamedTuple):
 
 
 def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
-    """German to English, with a vocabulary made of the training sentences."""
+    """Draws pairs from German to English, and takes the vocabularies from these pairs."""
     require_seed(seed)
     pairs = [(pair.german, pair.english) for pair in sentence_pairs(count, seed=seed)]
     return Data(pairs, Words.of(german for german, _ in pairs), Words.of(text for _, text in pairs))
 
 
 def phrasebook_test(count: int) -> list[Pair]:
-    """Sentences with combinations that no training sentence has."""
+    """Draws pairs in which words are combined as in no training pair."""
     return sentence_pairs(count, seed=1, held_out=True)
 
 
 def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000) -> Data:
-    """Multi30k's captions, in subwords that both languages share."""
+    """Loads Multi30k's captions, and learns subwords that both languages share."""
     directed([], source, target)  # before anything is downloaded
     require_whole("vocabulary", vocabulary, 100)
     german, english = (list(side) for side in zip(*multi30k("train"), strict=True))
@@ -60,7 +60,7 @@ def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000
 
 
 def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list[tuple[str, str]]:
-    """(German, English) in the order that is wanted."""
+    """Returns pairs of (German, English) as (source, target)."""
     if [source, target] not in (["de", "en"], ["en", "de"]):
         fix = "choose de and en, or en and de"
         raise invalid("source and target", "two languages", f"{source} and {target}", fix)
@@ -71,14 +71,14 @@ def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list
 
 
 class Texts:
-    """The pairs of two files, read anew each time, without empty ones and what is held out."""
+    """Texts reads the pairs of two files anew each time, except empty and held-out ones."""
 
     def __init__(self, name: str, files: Sequence[str]) -> None:
         self.files = two_files(name, files)
         for file in self.files:
             if Path(file).exists() and not Path(file).is_file():
                 raise invalid(file, "a file, as it is read several times", "none", "make it one")
-        self.held: frozenset[int] = frozenset()  # by their marks
+        self.held: frozenset[int] = frozenset()  # the marks of held-out pairs
         marks, empty = array("Q"), 0
         for pair in lines(*self.files):
             if pair[0].strip() and pair[1].strip():
@@ -100,7 +100,7 @@ class Texts:
         return len(self.marks) - int(np.isin(self.marks, list(self.held)).sum())
 
     def hold_out(self, seed: int) -> list[tuple[str, str]]:
-        """Draws pairs that are left out from now on, with all their copies, and returns them."""
+        """Draws and returns pairs that this object leaves out from now on, with their copies."""
         distinct = np.unique(self.marks)
         count = max(min(len(distinct) // 10, USUAL), min(len(distinct) // 100, MOST))
         if count < LEAST:
@@ -115,7 +115,7 @@ class Texts:
 
 
 def mark(pair: tuple[str, str]) -> int:
-    """Returns the same number for the same two texts, wherever it is asked."""
+    """Returns a number of 64 bits that is the same for the same two texts on every machine."""
     text = "\n".join(pair).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
@@ -130,16 +130,16 @@ def files_data(
     seed: int = 0,
     words: tuple[Vocabulary, Vocabulary] | None = None,
 ) -> Data:
-    """Two files of the user's, a sentence a line, in subwords that both languages share, or in
-    `words` that there are already. Without others for validation, some pairs are held out for it.
+    """Reads two files of the user's, and learns subwords that both share, or uses `words`.
+
+    Without two other files for validation, some pairs are held out for it.
     """
     require_whole("vocabulary", vocabulary, 100)
     require_whole("max_length", max_length, 2)
     texts = Texts("train", train)
     notes = [texts.note]
     if valid is not None:
-        other = Texts("valid", valid)
-        validation = list(other)
+        validation = list(other := Texts("valid", valid))
         notes.append(other.note)
     else:
         validation = texts.hold_out(seed)
@@ -161,8 +161,8 @@ def files_data(
 def two_files(name: str, files: Sequence[str]) -> Sequence[str]:
     many: list[Any] = list(files) if isinstance(files, list | tuple) else [files]
     if [isinstance(file, str) for file in many] != [True] * 2:
-        fix = "give the source's and the target's"
-        raise invalid(name, "two files of text", ", ".join(map(str, many)) or "none", fix)
+        got = ", ".join(map(str, many)) or "none"
+        raise invalid(name, "two files of text", got, "give the source's and the target's")
     return many
 
 
@@ -176,12 +176,12 @@ SOURCES: Mapping[str, Callable[..., Data]] = {
 def languages(
     name: object = None, source: str = "de", target: str = "en", **_: Any
 ) -> tuple[str, str] | None:
-    """From which to which a recipe's [data] goes, where one can choose."""
+    """Returns the source's and the target's language, if a recipe's [data] can choose them."""
     return (source, target) if name == "multi30k" else None
 
 
 def load_data(name: str, options: Mapping[str, Any], **more: Any) -> Data:
-    """Returns data by name, as a recipe's [data] says; `more` is not for recipes."""
+    """Loads the data that a recipe's [data] describes; a recipe cannot set what is in `more`."""
     require_choice("data.name", name, tuple(SOURCES))
     found = inspect.signature(SOURCES[name]).parameters.values()
     known = [each.name for each in found if each.kind is not each.KEYWORD_ONLY]

@@ -1,4 +1,4 @@
-"""Training: the shortest loop, and the one that is measured, killed, resumed and shared out."""
+"""Trains models: `fit` is the shortest loop; `train` can be killed, resumed and shared out."""
 
 from .fit import fit
 from .history import History

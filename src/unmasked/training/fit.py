@@ -1,4 +1,4 @@
-"""The shortest training loop: batches in, a model that has learnt from them out."""
+"""Holds the shortest training loop: one step of Adam for each batch."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -20,11 +20,10 @@ def fit(
 
     Args:
         model: any module.
-        loss: `loss(model, *batch)` is a scalar, whose gradient is followed.
-        batches: of tensors; all are listed first, then moved to where the model is, one by one.
-        rate: the highest learning rate. PyTorch's OneCycleLR raises it so far over the first third
-            of the steps and lets it fall to nearly nothing; meanwhile it lowers and raises Adam's
-            first beta.
+        loss: `loss(model, *batch)` returns the scalar that is made smaller.
+        batches: tuples of tensors, all listed first, then moved to the model's device one by one.
+        rate: the highest learning rate. PyTorch's OneCycleLR reaches it after the first third of
+            the steps and then falls to nearly 0; meanwhile it lowers and raises Adam's first beta.
     """
     require_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
     work: list[Any] = list(batches)

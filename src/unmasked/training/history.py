@@ -1,4 +1,4 @@
-"""What a training measured on its way: a table, a plot, a file."""
+"""Keeps what a training measures, as a table that can be shown, drawn and written to a file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from ..errors import invalid, require_whole
 if TYPE_CHECKING:
     from ..plots.picture import Picture
 
-
 Row = dict[str, float]
 
 
 class History:
-    """A row of numbers for each measured step; what was not measured there is left out."""
+    """A History has a row for each measured step; a row lacks the columns not measured there."""
 
     def __init__(self, rows: list[Row] | None = None) -> None:
         self.rows: list[Row] = rows or []
@@ -29,22 +28,23 @@ class History:
             self.rows.append({"step": step, **values})
 
     def __getitem__(self, name: str) -> list[float]:
-        """A column: the values of all rows that have it."""
-        self.check(name)
+        """Returns a column: the values of all rows that have it."""
+        self.require(name)
         return [row[name] for row in self.rows if name in row]
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
-    def check(self, *names: str) -> None:
+    def require(self, *names: str) -> None:
+        """Raises ValueError unless each name is that of a column."""
         if unknown := [name for name in names if name not in self.names()]:
             fix = f"there are {', '.join(self.names())}" if self.rows else "train first"
             raise invalid("names", "columns that were measured", unknown[0], fix)
 
     def table(self, *names: str, last: int = 10) -> str:
-        """The last rows, as text."""
+        """Returns the last rows as text."""
         require_whole("last", last, 1)
-        self.check(*names)
+        self.require(*names)
         columns = list(names) or self.names()
         lines = [[cell(row[n]) if n in row else "" for n in columns] for row in self.rows[-last:]]
         widths = [max(map(len, column)) for column in zip(columns, *lines, strict=True)]
@@ -57,22 +57,21 @@ class History:
         return self.table()
 
     def plot(self, *names: str, **options: Any) -> Picture:
-        """Columns over the steps: the loss, unless others are named."""
+        """Draws columns over the steps: the loss, unless others are named."""
         from ..plots.lines import curves  # matplotlib is slow to load, and most runs draw nothing
 
         columns = list(names) or ["loss"]
-        self.check(*columns)
-        rows = [row for row in self.rows if all(name in row for name in columns)]
+        self.require(*columns)
+        rows = [row for row in self.rows if row.keys() >= set(columns)]
         if not rows:
             fix = "draw them one by one"
             raise invalid("names", "columns that were measured together", columns, fix)
         lines = {name: [row[name] for row in rows] for name in columns}
-        steps = [row["step"] for row in rows]
-        label = " and ".join(columns)
-        return curves(lines, steps, **{"xlabel": "step", "ylabel": label, **options})
+        labels = {"xlabel": "step", "ylabel": " and ".join(columns)}
+        return curves(lines, [row["step"] for row in rows], **{**labels, **options})
 
     def write(self, path: Path | str) -> None:
-        """As CSV."""
+        """Writes the table as CSV."""
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.names())
             writer.writeheader()
@@ -80,5 +79,5 @@ class History:
 
 
 def cell(value: float) -> str:
-    """Four digits that count, and all those before the point."""
+    """Writes a number with four significant digits, or all those before the decimal point."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""One process or many: PyTorch's own data-parallel engine, started by torchrun."""
+"""Joins the processes that torchrun has started, through PyTorch's distributed package."""
 
 import os
 from collections.abc import Iterator
@@ -14,24 +14,24 @@ from ..machine import device as best_device
 
 @dataclass(frozen=True)
 class Processes:
-    rank: int  # which one this is
+    rank: int  # the number of this process
     count: int
     device: torch.device
 
     @property
     def first(self) -> bool:
-        """Only the first process writes and prints."""
+        """Says whether this process is the one that writes and prints."""
         return self.rank == 0
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum over all processes."""
+        """Sums a tensor over all processes, in place."""
         if self.count > 1:
             distributed.all_reduce(value)
         return value
 
 
 def own_gpu() -> torch.device:
-    """This process's, by its number on this machine."""
+    """Chooses this process's GPU by the process's number on this machine."""
     number, gpus = os.environ.get("LOCAL_RANK", ""), torch.cuda.device_count()
     if not number.isdigit() or int(number) >= gpus:
         fix = "start as many processes as there are GPUs, or choose the CPU"
@@ -43,9 +43,9 @@ def own_gpu() -> torch.device:
 
 @contextmanager
 def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
-    """This process among those that torchrun started; alone, if it was not torchrun.
+    """Joins the processes that torchrun has started; without torchrun there is one process.
 
-    Each gets a GPU of its own where there are GPUs (and NCCL between them), else the CPU (gloo).
+    Each process gets a GPU of its own, and NCCL between them; without GPUs, the CPU and gloo.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     chosen = torch.device(device) if device is not None else best_device()

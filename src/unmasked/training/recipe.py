@@ -1,6 +1,6 @@
-"""What decides how a training goes.
+"""Describes a training: its steps, learning rate, optimiser, precision and random seed.
 
-The same recipe, data and processor give the same weights, with the same number of threads.
+The same recipe, data, processor and number of threads give the same weights.
 """
 
 import math
@@ -19,26 +19,31 @@ from ..errors import (
     require_whole,
 )
 
+CHOICES = {
+    "schedule": ("trapezoid", "paper"), "optimizer": ("adamw", "adam"),
+    "precision": ("float32", "bfloat16"), "packed": (True, False), "compile": (True, False),
+}  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     steps: int = 1200  # updates
-    tokens: int = 640  # in one update, padding included, of the longer side
+    tokens: int = 640  # tokens of the longer side in one update, padding included
     accumulate: int = 1  # parts in which an update is computed, where memory is short
     rate: float | None = 5e-3  # the highest learning rate; None: (d_model · warmup) ** -0.5 (5.3)
     schedule: Literal["trapezoid", "paper"] = "trapezoid"
     warmup: int = 120  # steps until the highest rate
-    cooldown: float = 0.4  # share of the steps in which a trapezoid falls to nothing, at the end
-    both_ways: float = 0.0  # share of the steps, from the first on, in which every other turns back
+    cooldown: float = 0.4  # the last share of the steps, in which a trapezoid falls to 0
+    both_ways: float = 0.0  # the first share of the steps, in which every other translates back
     optimizer: Literal["adamw", "adam"] = "adamw"
     beta2: float = 0.98
-    weight_decay: float = 0.01  # of matrices, with adamw only
-    clip: float | None = 1.0  # the gradient's norm at most
-    smoothing: float = 0.1  # of the labels
+    weight_decay: float = 0.01  # for matrices, and only with adamw
+    clip: float | None = 1.0  # the largest norm that a gradient keeps
+    smoothing: float = 0.1  # label smoothing
     average: float | None = None  # keep an exponential average of the weights, with this decay
     packed: bool = False  # leave padding out of the position-wise layers
     precision: Literal["float32", "bfloat16"] = "float32"
-    patience: int | None = None  # end after so many notes without a better `validation`
+    patience: int | None = None  # notes without a better `validation` after which training ends
     compile: bool = False
     seed: int = 0
 
@@ -49,11 +54,8 @@ class Recipe:
         require_seed(self.seed)
         if self.patience is not None:
             require_whole("patience", self.patience)
-        require_choice("schedule", self.schedule, ("trapezoid", "paper"))
-        require_choice("optimizer", self.optimizer, ("adamw", "adam"))
-        require_choice("precision", self.precision, ("float32", "bfloat16"))
-        for name in ("packed", "compile"):
-            require_choice(name, getattr(self, name), (True, False))
+        for name, choices in CHOICES.items():
+            require_choice(name, getattr(self, name), choices)
         require_number("beta2", self.beta2, 1e-9, 1 - 1e-9, "0.98 is the paper's")
         for name in ("weight_decay", "smoothing"):
             require_probability(name, getattr(self, name))
@@ -71,15 +73,15 @@ class Recipe:
 
 
 def goes_back(step: int, recipe: Recipe) -> bool:
-    """Whether a step, counted from 1, translates from target to source (Ding et al., 2021)."""
+    """Says whether a step, counted from 1, translates target to source (Ding et al., 2021)."""
     return step % 2 == 0 and step <= recipe.both_ways * recipe.steps
 
 
 def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
-    """The learning rate of a step, counted from 1.
+    """Returns the learning rate of a step, counted from 1.
 
     The paper's (equation 3) rises in a line and falls like 1/√step. The trapezoid rises in a line,
-    stays, and falls in a line to nothing at the end.
+    stays, and falls in a line to nearly 0 at the end.
     """
     require_whole("step", step)
     peak = (d_model * recipe.warmup) ** -0.5 if recipe.rate is None else recipe.rate
@@ -91,7 +93,7 @@ def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
 
 
 def optimizer_for(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Adam as in section 5.3, or AdamW, which pulls matrices (and no bias or norm) to zero."""
+    """Makes Adam as in section 5.3, or AdamW, which decays matrices, but no bias and no norm."""
     parameters = list(model.parameters())
     options: dict[str, Any] = {"betas": (0.9, recipe.beta2), "eps": 1e-9, "fused": True}
     if recipe.optimizer == "adam":

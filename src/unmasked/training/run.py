@@ -1,4 +1,4 @@
-"""From texts to a model in a folder: data, model, training, and what is kept."""
+"""Trains a translator on texts, and keeps the best model, checkpoint and history in a folder."""
 
 import math
 import sys
@@ -30,17 +30,17 @@ from .processes import Processes, processes
 from .recipe import Recipe
 from .trainer import CHECKPOINT, Trainer, train
 
-SCORED = 200  # sentences, for BLEU and chrF on the way
-NOTES = 20  # validations, if nothing else is asked for
-TRIED = 2  # steps, for a first estimate
-TABLES = ("data", "model", "training")  # a recipe's
-SIZES = {  # of models for files: d_model, n_heads, n_layers; tokens, rate, warmup, steps
+SCORED = 200  # sentences that BLEU and chrF are measured on during training
+NOTES = 20  # validations in a training, if `every` is not given
+TRIED = 2  # steps that are timed for the first estimate
+TABLES = ("data", "model", "training")  # the tables of a recipe
+SIZES = {  # d_model, n_heads, n_layers; tokens, rate, warmup, steps
     "tiny": (128, 4, 2, 2048, 4e-3, 400, 4_000),
     "small": (256, 4, 4, 4096, 2e-3, 1_000, 20_000),
     "base": (512, 8, 6, 8192, 7e-4, 4_000, 100_000),
 }
-FROM = {"steps": 300, "tokens": 2048, "rate": 3e-4, "warmup": 40, "patience": 5}  # a trained model
-CHOSEN = ("beam_size", "length_penalty", "normalize")  # what a model takes from where it began
+FROM = {"steps": 300, "tokens": 2048, "rate": 3e-4, "warmup": 40, "patience": 5}  # with `start`
+CHOSEN = ("beam_size", "length_penalty", "normalize")  # kept of the model in `start`
 
 Tables = dict[str, dict[str, Any]]
 
@@ -62,29 +62,29 @@ def train_files(
     lowercase: bool | None = None,
     max_length: int | None = None,
 ) -> Translator:
-    """Trains a translator on two files of yours, and returns the best model that it came by.
+    """Trains a translator on two files of yours, and returns the best model of the training.
 
     `unmasked.train_files("train.de", "train.en", out="runs/mine").translate("Guten Tag!")`
 
     Args:
-        source, target: a sentence a line, in UTF-8 or packed as .gz. Pairs with an empty side or a
-            very long one are left out, and counted. Files of more than 100,000 pairs are read as
-            the training goes, in portions that are shuffled: shuffle the files.
-        valid: two more, for validation; else a tenth of the distinct pairs (at most 200, or a
-            hundredth of many) is drawn by the recipe's seed and held out.
-        out: a folder for `model.safetensors`, which from the first note on holds the model with the
-            lowest validation loss, `checkpoint.safetensors`, `history.csv`, and its picture.
-        size: tiny (if nothing is said), small or base: of the model, with steps and rates that fit.
-        config: what `TransformerConfig` has otherwise, or a whole one.
-        recipe: what `Recipe` has otherwise, or a whole one: `{"steps": 8000, "patience": 3}`.
-        start: a translator, or what `unmasked.load` takes, whose training goes on with these texts,
-            in its own words; its recipe has fewer steps and a lower rate.
-        resume: goes on where the folder's training was, with the same bits; with more `steps` also
-            where it had ended.
-        device: the best there is, if none is named.
-        progress: a bar, below the lines that say how it goes.
-        vocabulary, lowercase, max_length: 8,000 subwords at most, with upper case, and pairs of at
-            most 256 tokens, if nothing else is said.
+        source, target: files with a sentence a line, in UTF-8 or packed as .gz. Pairs with an empty
+            or a very long side are left out and counted. Files of more than 100,000 pairs are read
+            as the training goes, in portions that are shuffled: shuffle the files.
+        valid: two files for validation; without them a tenth of the distinct pairs (at most 200, or
+            a hundredth of many) is drawn by the recipe's seed and held out.
+        out: the folder for `model.safetensors`, which from the first note on holds the model with
+            the lowest validation loss, `checkpoint.safetensors`, `history.csv`, and its picture.
+        size: tiny (the default), small or base; also decides the steps and rates.
+        config: changes to the size's configuration, or a whole `TransformerConfig`.
+        recipe: changes to the size's recipe, such as `{"steps": 8000}`, or a whole `Recipe`.
+        start: a translator, or a name for `unmasked.load`, whose training goes on with these texts
+            and its own vocabulary; the default recipe then has fewer steps and a lower rate.
+        resume: continues the folder's training, with the same bits; with more `steps`, also one
+            that had ended.
+        device: the best available one, unless one is named.
+        progress: shows a bar, below the lines that are printed.
+        vocabulary, lowercase, max_length: by default at most 8,000 subwords, with upper case, and
+            pairs of at most 256 tokens.
     """
     if vocabulary is None and isinstance(config, TransformerConfig):
         vocabulary = config.source_vocab
@@ -105,12 +105,11 @@ def as_table(values: Recipe | TransformerConfig | Mapping[str, Any] | None) -> d
 
 
 def sized(tables: Tables, size: str | None = None, start: object = None) -> Tables:
-    """Adds what a model for files of this size has, where the tables do not say otherwise."""
-    files = tables["data"].get("name") == "files"
-    for name, value in (("size", size), ("start", start)):
-        if value is not None and not files:
-            raise invalid(name, "files of yours beside it", "none", "leave it out, or name two")
-    if not files:
+    """Fills the tables with the defaults of a size, or of a training that goes on from `start`."""
+    if tables["data"].get("name") != "files":
+        for name, value in (("size", size), ("start", start)):
+            if value is not None:
+                raise invalid(name, "files of yours beside it", "none", "leave it out, or name two")
         return tables
     if start is not None:
         if size is not None or tables["model"]:
@@ -139,12 +138,12 @@ def run(
     resume: bool = False,
     progress: bool = True,
 ) -> bool:
-    """Trains what the tables ask for. Returns whether this process is the first, or alone.
+    """Trains what the tables describe; returns True in the first process, or the only one.
 
-    The folder holds the best model, or, where nothing is held out, the last one.
+    The folder then holds the best model, or, where no sentences are held out, the last one.
     """
     recipe = build(Recipe, "training", tables["training"])
-    where = begin(out, resume)  # refused before a long text is read
+    where = begin(out, resume)  # raises before a long text is read
     data, translator = prepared(tables, recipe, start)
     translator.about |= {"recipe": tables, "command": command, "machine": machine(device)}
     model, corpus = translator.model, data.corpus()
@@ -170,15 +169,14 @@ def run(
 def prepared(
     tables: Tables, recipe: Recipe, start: Translator | Path | str | None
 ) -> tuple[Data, Translator]:
-    """Returns the data, and a new model for them, or a copy of the one to start from."""
+    """Returns the data, and a translator: a new one for them, or a copy of `start`."""
     options = dict(tables["data"])
     name = options.pop("name")
     more: dict[str, Any] = {"seed": recipe.seed} if name == "files" else {}
     if start is None:
         data = load_data(name, options, **more)
         torch.manual_seed(recipe.seed)
-        model = made_for(data, tables["model"])
-        return data, Translator(model, data.source, data.target)
+        return data, Translator(made_for(data, tables["model"]), data.source, data.target)
     begun = deepcopy(start if isinstance(start, Translator) else load(start))
     options.setdefault("max_length", min(256, begun.model.config.max_len))
     data = load_data(name, options, **more, words=(begun.source, begun.target))
@@ -188,7 +186,7 @@ def prepared(
 
 
 class Validation:
-    """What `train` is given to watch, and to report to."""
+    """A Validation is called by `train` to measure a model, to save the best and to print."""
 
     def __init__(
         self, translator: Translator, data: Data, corpus: Corpus, recipe: Recipe, out: Path
@@ -204,11 +202,11 @@ class Validation:
         elif long := self.pairs - len(corpus):
             self.notes.append(f"training: left out {long:,} of more than {data.longest} tokens")
             self.pairs -= long
-        self.spent = 0.0  # seconds on the last validation
+        self.spent = 0.0  # seconds that the last validation took
 
     @cached_property
     def epoch(self) -> tuple[float, float]:
-        """How many batches an epoch has, and a batch tokens: judged by the first buffer."""
+        """Counts the batches of an epoch and the tokens of a batch, by the first buffer."""
         buffer = next(self.corpus.buffers())
         first = Corpus(*zip(*buffer, strict=True))
         batches = sum(1 for _ in first.epoch(0, self.recipe.tokens, self.recipe.seed))
@@ -216,7 +214,7 @@ class Validation:
         return batches * self.pairs / len(buffer), tokens / batches
 
     def watch(self, step: int, model: Transformer) -> Row:
-        """The loss of what was held out; after the first step BLEU and chrF, with sacrebleu."""
+        """Measures the validation loss; after the first step also BLEU and chrF, with sacrebleu."""
         self.began = time.perf_counter()
         self.seen = Translator(model, self.made.source, self.made.target, self.made.about)
         row = {"validation": mean_cross_entropy(model, self.held_out)} if self.held_out else {}
@@ -229,7 +227,7 @@ class Validation:
         return row
 
     def report(self, history: History) -> None:
-        """Says what was measured; keeps the model if it is the best so far."""
+        """Prints the last row, and saves the model if it is the best so far."""
         row: Row = history.rows[-1] if history.rows else {"step": 0}
         step, better = int(row["step"]), not history.rows or best_of(history) is row
         if better:
@@ -251,7 +249,7 @@ class Validation:
         self.spent = time.perf_counter() - self.began
 
     def finish(self, history: History) -> None:
-        """Says which model is in the folder, and draws how it came about."""
+        """Prints which model is in the folder, and draws the history."""
         row, last = best_of(history), history.rows[-1]["step"]
         if last < self.recipe.steps:
             print(f"ended: {self.recipe.patience} validations in a row were no better")
@@ -263,7 +261,7 @@ class Validation:
 
 
 def best_of(history: History) -> Row:
-    """The row with the lowest validation loss, the first of several; the last, if none has one."""
+    """Returns the first row with the lowest validation loss, or the last row if none has one."""
     rows = [row for row in history.rows if "validation" in row]
     return min(rows, key=lambda row: row["validation"]) if rows else history.rows[-1]
 
@@ -278,10 +276,10 @@ def figures(row: Row) -> str:
 
 
 def estimate(model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes) -> str:
-    """From a few steps of a copy, which is then forgotten: what the training will take."""
+    """Says what time and memory the training will take, after a few steps of a copy."""
     trial = Trainer(deepcopy(model), corpus, replace(recipe, compile=False), group)
-    for number in range(TRIED + 1):  # the first is slower
-        if number == 1:
+    for number in range(TRIED + 1):
+        if number == 1:  # the first step is slower, and not timed
             began = time.perf_counter()
         trial.advance()
         trial.measured()  # waits for a GPU
@@ -300,7 +298,7 @@ def estimate(model: Transformer, corpus: Corpus, recipe: Recipe, group: Processe
 
 
 def made_for(data: Data, sizes: Mapping[str, Any]) -> Transformer:
-    """A new model with the data's vocabularies; too large a one is refused in a sentence."""
+    """Makes a model with the data's vocabularies; raises ValueError if memory is too small."""
     vocabularies = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     config = build(TransformerConfig, "model", {**sizes, **vocabularies})
     try:
@@ -311,7 +309,7 @@ def made_for(data: Data, sizes: Mapping[str, Any]) -> Transformer:
 
 
 def begin(out: Path, resume: bool) -> str:
-    """Makes the folder, refuses to overwrite what is in it, and says where training begins."""
+    """Makes the folder, and says where training begins; raises ValueError if a model is there."""
     kept = (out / CHECKPOINT).exists()
     if (kept and not resume) or (not kept and any((out / x).exists() for x in (CONFIG, MODEL))):
         fix = "resume that training, or " * kept + "choose another folder"
@@ -326,7 +324,7 @@ def begin(out: Path, resume: bool) -> str:
 
 
 def build(kind: Any, table: str, values: Mapping[str, Any]) -> Any:
-    """Makes a dataclass of a table; names a key that it does not have."""
+    """Makes a dataclass of a table; raises ValueError for a key that the dataclass lacks."""
     if unknown := set(values) - set(kind.__dataclass_fields__):
         known = ", ".join(kind.__dataclass_fields__)
         raise invalid(table, f"keys of {kind.__name__}", min(unknown), f"there are: {known}")

@@ -1,12 +1,12 @@
-"""One training from its first batch to its last checkpoint, in the order in which things happen.
+"""Trains a model from its first batch to its last checkpoint, in the order in which things happen.
 
-The loss of an update is the mean over all its labels. Each part of an update, in this process or in
-another, is divided by that same number, so that the parts add up to the whole, however the
-sentences are shared out.
+The loss of an update is the mean over all its labels. Each part of an update, in any process, is
+divided by this number of labels, so the parts add up however the sentences are shared out.
 """
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
@@ -33,8 +33,8 @@ from .processes import Processes, processes
 from .recipe import Recipe, goes_back, optimizer_for, rate_at
 
 CHECKPOINT, FORMAT = "checkpoint.safetensors", "unmasked checkpoint 3"
-END = {"steps", "patience"}  # what a training that goes on may have otherwise
-ROW = {"step", "loss", "norm", "rate", "seconds"}  # what the training itself notes
+END = {"steps", "patience"}  # may differ when a training is resumed
+ROW = {"step", "loss", "norm", "rate", "seconds"}  # columns that the training itself notes
 Watch = Callable[[int, Transformer], Mapping[str, float] | None]
 Report = Callable[[History], None]
 
@@ -59,19 +59,19 @@ def train(
     Args:
         model: of this package.
         corpus: sentence pairs as tokens: `translator.corpus(pairs)`.
-        recipe: rate, steps, precision and all else that decides how it goes.
-        watch: what `watch(step, model)` returns is noted beside loss and rate, before the first
-            step and after `every` so many. It sees the average of the weights, where the recipe
-            keeps one; that is also what the model holds at the end.
+        recipe: steps, rates, precision and the other settings.
+        watch: `watch(step, model)` returns numbers to note beside loss and rate. It is called
+            before the first step and after every `every` steps. If the recipe keeps an average of
+            the weights, `watch` sees the average, which the model also holds at the end.
         report: `report(history)` is called after each note.
-        folder: for `checkpoint.safetensors`, replaced each `checkpoint_every` (500) steps: the
+        folder: gets `checkpoint.safetensors`, replaced every `checkpoint_every` (500) steps. The
             training may be killed at any moment.
         resume: continues from the folder's checkpoint and ends with the same weights, to the last
             bit (on a CPU with as many threads; some sums of a GPU have no fixed order). A recipe
             with more `steps` takes a finished training further, at that recipe's rates.
-        same: whatever else must be the same for a training to be resumed.
-        device: the best there is, if none is named.
-        progress: a bar.
+        same: more values that must be the same when the training is resumed.
+        device: the best available one, unless one is named.
+        progress: shows a bar.
     """
     require_type("model", model, Transformer)
     require_type("corpus", corpus, Corpus)
@@ -85,44 +85,42 @@ def train(
     if recipe.patience is not None and watch is None:
         fix = "give a watch that measures it, or leave patience out"
         raise invalid("patience", "a validation loss", "none", fix)
-    gpus = list(range(torch.cuda.device_count()))
+    home = None if folder is None else Path(folder)
     with (
         processes(device) as group,
-        torch.random.fork_rng(gpus),
-        held(Path(folder)) if folder is not None and group.first else nullcontext(),
+        torch.random.fork_rng(range(torch.cuda.device_count())),
+        held(home) if home and group.first else nullcontext(),
         ExitStack() as after,
     ):
         trainer = Trainer(model.to(group.device), corpus, recipe, group, same)
-        if folder is not None:
-            trainer.begin(Path(folder), resume)
+        if home:
+            trainer.begin(home, resume)
         silent = {} if progress and group.first else {"disable": True}  # else TQDM_DISABLE decides
         bar = tqdm(total=recipe.steps, initial=trainer.step, desc="training", unit="step", **silent)
-        after.callback(model.eval)  # whatever happens, it is left ready for use
+        after.callback(model.eval)  # also after an error, the model is ready for use
         after.callback(model.zero_grad)
         with bar:
             if trainer.step == 0 and not trainer.history.rows:
-                if report is not None and folder is not None:  # its models need one to go on
-                    trainer.save(Path(folder))
+                if report is not None and home:  # `run.begin` refuses a model without checkpoint
+                    trainer.save(home)
                 trainer.note(watch, report)
             ended = trainer.ended()
-            for step in range(trainer.step + 1, 0 if ended else recipe.steps + 1):
+            while not ended and trainer.step < recipe.steps:
                 trainer.advance()
-                if step % every == 0 or step == recipe.steps:
+                if trainer.step % every == 0 or trainer.step == recipe.steps:
                     noted = trainer.note(watch, report)
-                    ended = step == recipe.steps or trainer.ended()
+                    ended = trainer.step == recipe.steps or trainer.ended()
                     figures = {"loss": f"{noted['loss']:.3f}", "rate": f"{noted['rate']:.1e}"}
                     bar.set_postfix(figures, refresh=False)
-                if folder is not None and (step % often == 0 or ended):
-                    trainer.save(Path(folder))
+                if home and (trainer.step % often == 0 or ended):
+                    trainer.save(home)
                 bar.update()
-                if ended:
-                    break
             trainer.finish()
     return trainer.history
 
 
 class Trainer:
-    """Everything that changes from step to step, and how."""
+    """A Trainer holds all that changes from step to step, and changes it."""
 
     def __init__(
         self,
@@ -139,8 +137,8 @@ class Trainer:
         self.same = dict(same or {})
         self.model, self.corpus, self.recipe, self.group = model, corpus, recipe, group
         self.step, self.cursor, self.history = 0, Cursor(), History()
-        self.recent: list[Tensor] = []  # what the last updates measured, not yet looked at
-        self.taken: list[list[float]] = []  # all of that since the last note
+        self.recent: list[Tensor] = []  # loss and norm of the last updates, still on the device
+        self.taken: list[list[float]] = []  # loss and norm of each earlier update since the note
         self.began = time.perf_counter()
         self.average: AveragedModel | None = None
         if recipe.average is not None:
@@ -153,12 +151,12 @@ class Trainer:
         if group.count > 1:
             on_gpu = [group.device] if group.device.type == "cuda" else None
             self.loss = DistributedDataParallel(self.loss, device_ids=on_gpu)
-            self.loss(None, None, 1).backward()  # the order of its sums is settled by the first one
+            self.loss(None, None, 1).backward()  # the first one settles the order of the sums
 
     # --- A step: from a batch to new weights ----------------------------------------------------
 
     def advance(self) -> None:
-        """The next batch, and one update."""
+        """Makes one update, with the next batch."""
         pairs, cursor = next(self.stream)
         self.model.train()
         self.recent.append(self.update(self.step + 1, pairs))
@@ -167,42 +165,42 @@ class Trainer:
         self.step, self.cursor = self.step + 1, cursor
 
     def update(self, step: int, pairs: Sequence[Pair]) -> Tensor:
-        """The loss, and the gradient's norm before it was clipped: [2], in all processes."""
+        """Makes one update; returns the loss and the gradient's norm before it was clipped: [2]."""
         recipe, group = self.recipe, self.group
         seed = (int(recipe.seed) * 1_000_003 + step) * 1_009 + group.rank
-        torch.manual_seed(seed)  # of this step alone: whoever resumes here draws the same
+        torch.manual_seed(seed)  # from the step alone, so a resumed training draws the same
         rate = rate_at(step, recipe, self.model.config.d_model)
-        self.optimizer.zero_grad()  # whatever was left there
+        self.optimizer.zero_grad()  # a watch may have left gradients
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         back = goes_back(step, recipe)
         total = self.corpus.labels(pairs, back)
         losses = []
-        for part in range(recipe.accumulate):
-            mine = share(pairs, part, recipe.accumulate, group)
-            last = part == recipe.accumulate - 1
+        parts = group.count * recipe.accumulate
+        for first in range(group.rank, parts, group.count):
+            last = first + group.count >= parts
             with nullcontext() if last or group.count == 1 else self.loss.no_sync():
-                losses.append(self.backward(mine, total, back))
+                losses.append(self.backward(pairs[first::parts], total, back))
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip or torch.inf)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return torch.stack([group.total(torch.stack(losses).sum()), norm])
 
     def backward(self, pairs: Sequence[Pair], total: int, back: bool) -> Tensor:
-        """This process's part of an update: its sentences as tensors, its loss, its gradient."""
+        """Adds the gradient of some pairs of an update; returns their part of its loss."""
         batch: Any = (None, None)
         if pairs:
             batch = [x.to(self.group.device) for x in self.corpus.batch(pairs, back)]
         half = self.recipe.precision == "bfloat16"
         with torch.autocast(self.group.device.type, torch.bfloat16, enabled=half):
             loss: Tensor = self.loss(*batch, total)
-        (loss * self.group.count).backward()  # the mean over the processes is taken
+        (loss * self.group.count).backward()  # DistributedDataParallel takes the mean
         return loss.detach()
 
     # --- A note: what was measured --------------------------------------------------------------
 
     def note(self, watch: Watch | None, report: Report | None) -> Row:
-        """A row of the history: the mean of what was measured since the last one."""
+        """Adds a row to the history: the means of what was measured since the last row."""
         row: Row = {}
         if taken := self.measured():
             loss, norm = (fmean(column) for column in zip(*taken, strict=True))
@@ -210,13 +208,12 @@ class Trainer:
             row = {"loss": loss, "norm": norm, "rate": rate, "seconds": self.seconds()}
             self.taken = []
         if watch is not None and self.group.first:
-            self.model.eval()  # whoever watches may look at either
+            self.model.eval()  # a watch may look at this one, too
             shown: Any = self.result().eval()
             watched = watch(self.step, shown) or {}
             if own_names := ROW & watched.keys():
-                fix = "call it otherwise"
                 expected = f"other names than {', '.join(sorted(ROW))}"
-                raise invalid("watch", expected, min(own_names), fix)
+                raise invalid("watch", expected, min(own_names), "call it otherwise")
             row |= {name: float(value) for name, value in watched.items()}
         if row:
             self.history.add(self.step, row)
@@ -225,7 +222,7 @@ class Trainer:
         return row
 
     def ended(self) -> bool:
-        """Whether the validation loss has not fallen for as long as the recipe has patience."""
+        """Says whether the validation loss has not fallen for `patience` notes."""
         if self.recipe.patience is None:
             return False
         losses = [row["validation"] for row in self.history.rows if "validation" in row]
@@ -233,11 +230,11 @@ class Trainer:
             fix = "let the watch return {'validation': loss}, or leave patience out"
             raise invalid("patience", "a validation loss", "none", fix)
         late = len(losses) - 1 - losses.index(min(losses)) if losses else 0
-        over = self.group.first and late >= self.recipe.patience  # the others measure nothing
+        over = self.group.first and late >= self.recipe.patience  # only the first measures
         return bool(self.group.total(torch.tensor(float(over), device=self.group.device)))
 
     def measured(self) -> list[list[float]]:
-        """Loss and norm of each update since the last note; an error if one is not finite."""
+        """Returns loss and norm of each update since the last note; raises if one is not finite."""
         if self.recent:
             self.taken += torch.stack(self.recent).tolist()
             self.recent = []
@@ -249,7 +246,7 @@ class Trainer:
         return self.taken
 
     def result(self) -> nn.Module:
-        """What the training would give if it ended here: the average, where one is kept."""
+        """Returns the averaged model if the recipe keeps an average, else the model."""
         return self.model if self.average is None else self.average.module
 
     def seconds(self) -> float:
@@ -262,7 +259,7 @@ class Trainer:
     # --- A checkpoint: written, and resumed -----------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """All that the next step needs, written by the first process."""
+        """Writes all that the next step needs; only the first process writes."""
         self.measured()
         if not self.group.first:
             return
@@ -278,24 +275,26 @@ class Trainer:
         files.write(folder / CHECKPOINT, tensors, said)
 
     def begin(self, folder: Path, resume: bool) -> None:
-        """Goes on from the folder's checkpoint, if there is one; refuses it unless resumed."""
+        """Goes on from a folder's checkpoint, if any; raises ValueError unless `resume` says so."""
         path = folder / CHECKPOINT
-        if path.exists() and not resume:
+        if not path.exists():
+            return
+        if not resume:
             fix = "resume it, or choose another folder"
             raise invalid("folder", "one without a training in it", str(folder), fix)
-        if path.exists():
-            tensors, said = read_checkpoint(path)
-            self.require_identity(path, said)
-            self.restore(tensors, said)
+        tensors, said = read_checkpoint(path)
+        self.require_identity(path, said)
+        self.restore(tensors, said)
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a training to be resumed."""
+        """Collects the values that must be the same when the training is resumed."""
         dtype = str(next(self.model.parameters()).dtype)
         own = {"data": self.corpus.fingerprint(), "dtype": dtype, "processes": self.group.count}
         return {**own, **asdict(self.model.config), **asdict(self.recipe), **self.same}
 
     def require_identity(self, path: Path, said: Mapping[str, Any]) -> None:
+        """Raises ValueError unless a checkpoint is of this training, and of no later step."""
         kept, mine = said["identity"], self.identity
         for name in (mine | kept).keys() - END:
             if kept.get(name) != mine.get(name):
@@ -307,18 +306,18 @@ class Trainer:
             raise invalid("steps", f"at least the {said['step']} of {path}", self.recipe.steps, fix)
 
     def restore(self, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> None:
-        def part(name: str) -> dict[str, Tensor]:
-            heads = {key: x for key, x in tensors.items() if key.startswith(f"{name}.")}
-            return {key.removeprefix(f"{name}."): x for key, x in heads.items()}
-
-        set_tensors(self.model, part("weights"))
+        parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
+        for key, tensor in tensors.items():
+            part, _, name = key.partition(".")
+            parts[part][name] = tensor
+        set_tensors(self.model, parts["weights"])
         if self.average is not None:
-            set_tensors(self.average.module, part("average"))
+            set_tensors(self.average.module, parts["average"])
             self.average.n_averaged.fill_(said["step"])
-        states: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in part("optimizer").items():
+        states: dict[int, dict[str, Tensor]] = defaultdict(dict)
+        for key, tensor in parts["optimizer"].items():
             number, _, name = key.partition(".")
-            states.setdefault(int(number), {})[name] = tensor
+            states[int(number)][name] = tensor
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
         self.step, self.cursor = said["step"], Cursor(*said["cursor"])
         self.history, self.began = History(said["history"]), self.began - said["seconds"]
@@ -327,10 +326,11 @@ class Trainer:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Returns a checkpoint's tensors and JSON; raises ValueError unless `Trainer.save` wrote it."""
     fix = "it is damaged or of another version: choose another folder, or delete it"
     try:
         tensors, said = files.read(path)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise invalid(str(path), "a checkpoint", printable(str(error)), fix) from None
     found = said.get("format") if isinstance(said, dict) else None
     if found != FORMAT:
@@ -338,32 +338,27 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, said
 
 
-def share(pairs: Sequence[Pair], part: int, parts: int, group: Processes) -> Sequence[Pair]:
-    """This process's sentences in one of the parts of an update: every n-th one of them."""
-    return pairs[part * group.count + group.rank :: parts * group.count]
-
-
 def require_lengths(model: Transformer, corpus: Corpus, recipe: Recipe) -> None:
-    """Refuses sentences for which model or batch have no room; those of a stream nobody knows."""
-    read = [(len(source), len(target) - 1, len(target)) for source, target in corpus.pairs]
-    for name, room, counted in (("max_len", model.config.max_len, 2), ("tokens", recipe.tokens, 3)):
-        needed = [max(lengths[:counted]) for lengths in read]
-        if max(needed, default=0) > room:
-            longest = max(needed)
+    """Raises ValueError unless model and batch have room for each pair that is in memory."""
+    for name, room, begin in (("max_len", model.config.max_len, 1), ("tokens", recipe.tokens, 0)):
+        needed = [max(len(source), len(target) - begin) for source, target in corpus.pairs]
+        longest = max(needed, default=0)
+        if longest > room:
             expected = f"room for the {longest} tokens of sentence pair {needed.index(longest) + 1}"
             raise invalid(name, expected, room, "raise it, or leave long sentences out")
 
 
 class LossOf(nn.Module):
-    """The model with its loss: what is compiled, and what several processes run."""
+    """A LossOf is a model with its loss, as one module to compile or to share out."""
 
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         super().__init__()
-        self.model, self.smoothing = model, recipe.smoothing
-        self.packed = recipe.packed
+        self.model, self.recipe = model, recipe
 
     def forward(self, source: Tensor | None, target: Tensor | None, total: int) -> Tensor:
-        if source is None or target is None:  # nothing for this process: it waits for the others
+        if source is None or target is None:  # no sentences, but other processes wait
             return torch.stack([0.0 * p.sum() for p in self.model.parameters()]).sum()
-        options: Any = {"smoothing": self.smoothing, "packed": self.packed}
-        return translation_loss(self.model, source, target, total=total, **options)
+        smoothing, packed = self.recipe.smoothing, self.recipe.packed
+        return translation_loss(
+            self.model, source, target, total=total, smoothing=smoothing, packed=packed
+        )

@@ -1,4 +1,4 @@
-"""Chapter 3's exercise; its others are steps of the workshop."""
+"""Judges chapter 3's first exercise; the others are steps of the workshop."""
 
 from unmasked_book.exercises.compare import number
 

@@ -1,4 +1,4 @@
-"""Chapter 11's exercises."""
+"""Judges the exercises of chapter 11."""
 
 import math
 import random
@@ -16,12 +16,12 @@ RUNS = (
 
 
 def corpus_bleu(written: list[Words], references: list[Words]) -> float:
-    """Counts are added up over the sentences, and so are the lengths."""
+    """Returns BLEU with counts and lengths added up over the sentences."""
     return bleu(*([*map(" ".join, texts)] for texts in (written, references))).score
 
 
 def translated(size: int, change: float) -> tuple[list[Words], list[Words]]:
-    """So many sentences, of which so many words are left out and a few put in."""
+    """Draws `size` sentences, and their copies with a share of words left out and a few put in."""
     dice = random.Random(f"{size} {change}")
     references = [dice.choices("abcde", k=dice.randint(6, 12)) for _ in range(size)]
     written = [

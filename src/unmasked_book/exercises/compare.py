@@ -1,4 +1,4 @@
-"""Whether there is an answer, how it is compared with the expected one, and what is then said."""
+"""Compares answers with the expected ones, and says what is wrong with them."""
 
 import copy
 import functools
@@ -14,21 +14,11 @@ Check = Callable[[Any], str | None]
 
 
 class NoAnswerError(Exception):
-    """The reader's function returned nothing yet."""
-
-
-def verdict(check: Check, answer: Any) -> str:
-    """What a check says of an answer: right, wrong and why, or nothing to be checked yet."""
-    try:
-        return check(answering(answer)) or "right."
-    except NoAnswerError:
-        return "your turn."
-    except Exception as error:  # a reader's mistake is news for the reader, not a traceback
-        return f"not yet: it stops with {type(error).__name__}: {error}"
+    """Says that there is no answer yet, or that the reader's function returned nothing."""
 
 
 def answering(answer: Any) -> Any:
-    """The answer, if there is one; a function that insists on returning something."""
+    """Raises NoAnswerError if there is no answer, or once the reader's function returns none."""
     if answer is None or answer is ...:
         raise NoAnswerError
     if not callable(answer) or isinstance(answer, type):
@@ -42,14 +32,14 @@ def answering(answer: Any) -> Any:
 
 
 def number(expected: float, tolerance: float = 0.0) -> Check:
-    """A check of one number."""
+    """Makes a function that compares an answer with one number."""
     return lambda answer: same_number(answer, expected, tolerance)
 
 
 def function(
     name: str, right: Callable[..., Any], *cases: tuple[Any, ...], tolerance: float = 0.0
 ) -> Check:
-    """A check of a function: in each case it should give what `right` gives."""
+    """Makes a function that compares what an answer and `right` return in each case."""
 
     def check(answer: Callable[..., Any]) -> str | None:
         for case in cases:
@@ -70,7 +60,7 @@ def function(
 
 
 def same_form(got: object, expected: Tensor, case: str) -> str | None:
-    """What is wrong with a tensor before one looks at its values."""
+    """Says what is wrong with a tensor's type, shape or dtype."""
     if not isinstance(got, Tensor):
         return f"not yet: {case} should be a tensor and is a {type(got).__name__}."
     if got.shape != expected.shape:
@@ -83,9 +73,9 @@ def same_form(got: object, expected: Tensor, case: str) -> str | None:
 def same_tensor(
     got: Any, expected: Tensor, case: str, atol: float = 1e-5, real: Tensor | None = None
 ) -> str | None:
-    """What is wrong with a tensor, in the order in which one would look for it.
+    """Says what is wrong with a tensor's form, or at which place its values differ first.
 
-    Where words [B, T] are not real, it may hold anything.
+    Where `real` [B, T] is False, the tensor may hold anything.
     """
     if wrong := same_form(got, expected, case):
         return wrong

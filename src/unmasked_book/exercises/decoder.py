@@ -1,4 +1,4 @@
-"""Chapter 6's exercises."""
+"""Judges the exercises of chapter 6."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,12 @@ from unmasked.masks import causal_mask
 from unmasked_book.exercises.compare import function, number, same_tensor
 
 SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]])
-CASES = ((2, 0.3, 1, 5), (1, 0.7, 63, 8))  # <eos> before the end, and padding likely
+CASES = ((2, 0.3, 1, 5), (1, 0.7, 63, 8))  # in both <eos> comes early and padding is likely
 
 
 @torch.no_grad()
 def cached(answer: Callable[[plain.Transformer, Tensor, int], Tensor]) -> str | None:
-    """The likeliest tokens [B, n], and no position computed twice."""
+    """Asks for the likeliest tokens [B, n], with no position computed twice."""
     for layers, std, seed, n in CASES:
         model = talkative(layers, std, seed)
         expected, passed = written(model, n), metered(model)
@@ -30,10 +30,10 @@ def cached(answer: Callable[[plain.Transformer, Tensor, int], Tensor]) -> str | 
 
 
 def talkative(layers: int, std: float, seed: int) -> plain.Transformer:
-    """Random matrices so large that attention matters and one token seldom follows itself."""
+    """Draws matrices so large that attention matters and a token seldom follows itself."""
     torch.manual_seed(seed)
     model = plain.Transformer(9, 9, 16, 2, layers, 32).eval()
-    torch.manual_seed(seed)  # whatever the constructor has drawn
+    torch.manual_seed(seed)  # the matrices do not depend on what the constructor draws
     for parameter in model.parameters():
         if parameter.dim() > 1:
             nn.init.normal_(parameter, std=std)
@@ -41,7 +41,7 @@ def talkative(layers: int, std: float, seed: int) -> plain.Transformer:
 
 
 def written(model: plain.Transformer, n: int) -> Tensor:
-    """The likeliest tokens but padding, without a cache: [B, n]."""
+    """Returns the likeliest tokens other than padding, found without a cache: [B, n]."""
     target = torch.ones_like(SOURCE[:, :1])
     for _ in range(n):
         best = model(SOURCE, target)[:, -1:, 1:].argmax(-1) + 1
@@ -50,7 +50,7 @@ def written(model: plain.Transformer, n: int) -> Tensor:
 
 
 def metered(model: plain.Transformer) -> dict[str, int]:
-    """How many positions pass through each part that computes something once for each."""
+    """Counts the positions that pass through each feed-forward and each projection to keys."""
     passed = {}
     for name, module in model.named_modules():
         if name.endswith("feed_forward") or (name.endswith("key") and "decoder" in name):
@@ -64,7 +64,7 @@ def metered(model: plain.Transformer) -> dict[str, int]:
 
 
 CHECKS = {
-    "1": number(6_144_000),  # keys and values of 6 layers, 8 heads of width 64, 1,000 words
+    "1": number(6_144_000),  # keys and values: 6 layers, 8 heads of width 64, 1,000 words
     "2": function("step_mask", lambda past, n: causal_mask(n, past=past), (0, 3), (4, 1), (2, 3)),
     "+": cached,
 }

@@ -1,4 +1,4 @@
-"""Chapter 5's exercises."""
+"""Judges the exercises of chapter 5."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]])
 
 @torch.no_grad()
 def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
-    """What is added to the encoder's residual stream: the embedding, then two parts a layer."""
+    """Asks for what is added to the encoder's residual stream: embedding, then two per layer."""
     for layers in (1, 3):
         model = pre_norm(layers)
         got, expected = answer(model, SOURCE), added(model)
@@ -34,9 +34,7 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
 
 
 def pre_norm(layers: int, **options: Any) -> Transformer:
-    """A small model with the norm before each sublayer, as in the models that ship, and random
-    numbers in every parameter, so that no two norms and biases are alike.
-    """
+    """Makes a small pre-norm model with random parameters, so that no two norms are alike."""
     sizes: Any = {"source_vocab": 9, "target_vocab": 9, "d_model": 8, "n_heads": 2, "d_ff": 16}
     config = TransformerConfig(**sizes, n_layers=layers, norm="pre", **options)
     model = Transformer(config).eval()
@@ -46,7 +44,7 @@ def pre_norm(layers: int, **options: Any) -> Transformer:
 
 
 def added(model: Transformer) -> list[Tensor]:
-    """1 + 2 · layers tensors [B, S, D]."""
+    """Returns 1 + 2 · layers tensors [B, S, D]: the embedding, then what each sublayer adds."""
     return [part for _, part in stream_parts(model, SOURCE, SOURCE, "encoder")]
 
 

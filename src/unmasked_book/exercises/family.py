@@ -1,4 +1,4 @@
-"""Chapter 14's exercises."""
+"""Judges the exercises of chapter 14."""
 
 import inspect
 import math
@@ -12,21 +12,21 @@ from torch.nn import functional as F
 from unmasked.plain import causal_mask
 from unmasked_book.exercises.compare import NoAnswerError, function, number, same_tensor
 from unmasked_book.family import GPT
+from unmasked_book.workshop.judging import unwritten
 from unmasked_book.workshop.mistakes import known
-from unmasked_book.workshop.verdicts import unwritten
 
 TOKENS = torch.tensor([[1, 5, 4, 8, 2], [1, 7, 2, 0, 0], [0, 0, 1, 7, 3]])  # padding on either side
 
 
 @torch.no_grad()
 def matched(
-    right: Any, answer: Any, case: str, *given: Any, sizes: Any = (), real: Tensor | None = None
+    ours: Any, answer: Any, *given: Any, case: str = "the output", sizes: Any = (), real: Any = None
 ) -> str | None:
-    """An answer beside ours: a function, or a class with these sizes and the same weights."""
+    """Compares an answer with ours: a function, or a class with these sizes and equal weights."""
     if isinstance(answer, type) and unwritten(answer):
         raise NoAnswerError
-    ours = right(*sizes).state_dict() if sizes else {}
-    weights = {key: 0.5 * torch.randn_like(x) for key, x in ours.items()}
+    parameters = ours(*sizes).state_dict() if sizes else {}
+    weights = {key: 0.5 * torch.randn_like(x) for key, x in parameters.items()}
 
     def output(made: Any) -> Any:
         if sizes:
@@ -34,24 +34,24 @@ def matched(
             made.load_state_dict(weights)
         return made(*given)
 
-    got, expected = output(answer), output(right)
+    got, expected = output(answer), output(ours)
     wrong = same_tensor(got, expected, case, 1e-4, real)
-    for mistake in known(right.__name__) if wrong else ():
-        other = output(edited(right, *mistake.changes[0]))
+    for mistake in known(ours.__name__) if wrong else ():
+        other = output(edited(ours, *mistake.changes[0]))
         if not same_tensor(got, other, "", 1e-4, real):
             return f"not yet: your numbers are those of {mistake.words}."
     return wrong
 
 
 def edited(right: Any, old: str, new: str) -> Any:
-    """One of our own, with a mistake in it."""
+    """Runs the source of a function or class anew, with one text in it replaced."""
     names = dict(vars(sys.modules[right.__module__]))
     exec(inspect.getsource(right).replace(old, new), names)
     return names[right.__name__]
 
 
 def bucket(distance: int, rows: int = 32) -> int:
-    """T5's row for a distance: one for each below half of the rows, then by the logarithm."""
+    """Returns T5's row for a distance: one for each below half the rows, then logarithmic."""
     own = rows // 2
     far = own + int(own * math.log(max(distance, own) / own) / math.log(128 / own))
     return min(distance, far, rows - 1)
@@ -60,9 +60,9 @@ def bucket(distance: int, rows: int = 32) -> int:
 def t5_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor, table: Tensor, both_ways: bool
 ) -> Tensor:
-    """Attention of T5: without a root, and with a number by distance, from [32, H], on scores."""
+    """Computes T5's attention: unscaled scores, plus a bias by distance from a table [32, H]."""
 
-    def row(back: int) -> int:  # how far the key stands before the query
+    def row(back: int) -> int:  # `back` positions from the key on to the query
         return bucket(abs(back), 16) + 16 * (back < 0) if both_ways else bucket(max(back, 0))
 
     places = range(q.shape[2])
@@ -72,18 +72,18 @@ def t5_attention(
 
 
 def distances(answer: Any) -> str | None:
-    """T5's attention over 150 positions: as in an encoder, with padding, and as in a decoder."""
+    """Asks for T5's attention over 150 positions, in an encoder with padding and in a decoder."""
     q, k, v = torch.randn(3, 2, 3, 150, 4)
     table, real = torch.randn(32, 3), torch.arange(150) < torch.tensor([150, 140])[:, None]
     for case, mask in (("encoder", real[:, None, None]), ("decoder", causal_mask(150))):
         given = (q, k, v, mask, table, case == "encoder")
-        if wrong := matched(t5_attention, answer, f"the {case}'s output", *given):
+        if wrong := matched(t5_attention, answer, *given, case=f"the {case}'s output"):
             return wrong
     return None
 
 
 class Ear(nn.Module):
-    """What Whisper does with sound before its encoder's layers."""
+    """An ear turns sound into vectors for Whisper's encoder: two convolutions, then positions."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -101,11 +101,7 @@ class Ear(nn.Module):
 CHECKS = {
     "1": number(2 * 4096 * 4096 + 2 * 4096 * 8 * 128),  # Mistral 7B: 32 heads of 128, in 8 groups
     "2": function("bucket", bucket, *((distance,) for distance in range(300))),
-    "+": lambda answer: matched(
-        GPT, answer, "the output", TOKENS, sizes=(9, 12, 3, 2, 20), real=TOKENS != 0
-    ),
+    "+": lambda answer: matched(GPT, answer, TOKENS, sizes=(9, 12, 3, 2, 20), real=TOKENS != 0),
     "+ T5": distances,
-    "+ Whisper": lambda answer: matched(
-        Ear, answer, "the output", torch.randn(2, 80, 40) / 10, sizes=(12,)
-    ),
+    "+ Whisper": lambda answer: matched(Ear, answer, torch.randn(2, 80, 40) / 10, sizes=(12,)),
 }

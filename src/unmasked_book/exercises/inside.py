@@ -1,4 +1,4 @@
-"""Chapter 12's exercises."""
+"""Judges the exercises of chapter 12."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from unmasked_book.inside import stream_parts
 
 
 def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | None:
-    """So many texts are translated differently without a head."""
+    """Asks for the number of texts that are translated differently without a head."""
     translator = load("en-de")
     texts = [text for text, _ in caption_pairs(translator)[10:22]]
     plain = translator.translate(texts)
@@ -31,7 +31,7 @@ def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | Non
 
 
 def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | None:
-    """The parts of the right token's logit, in the order of the stream, the constant last."""
+    """Asks for the parts of the right token's logit, in the stream's order, the constant last."""
     for bias in (False, True):
         model = pre_norm(2, output_bias=bias)
         source = torch.tensor([[3, 4, 5, 2], [6, 2, 0, 0]])

@@ -1,4 +1,4 @@
-"""Chapter 1's exercises."""
+"""Judges the exercises of chapter 1."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ PACKED = (  # sentences of different lengths, one of a single word, and a row wi
 
 
 def packed(answer: Callable[[Tensor], Tensor]) -> str | None:
-    """Several sentences in a row, each causal and by itself: [B, T] → [B, 1, T, T].
+    """Asks for a causal mask [B, 1, T, T] of rows with several sentences, each seen by itself.
 
     A padded query may see anything but padding.
     """

@@ -1,4 +1,4 @@
-"""Chapter 13's exercises."""
+"""Judges the exercises of chapter 13."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,11 +9,11 @@ from unmasked import plain
 from unmasked_book.costs import Calls
 from unmasked_book.exercises.compare import function, number, same_tensor
 
-MOST_CALLS = 80  # of a step of two layers; computed anew, even the first takes more than 300
+MOST_CALLS = 80  # in a step of two layers; without a cache even the first takes more than 300
 
 
 def lean(answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]]) -> str | None:
-    """Step after step, the logits of the plain model, in few calls."""
+    """Asks for the logits of the plain model, step after step, in few calls."""
     model = plain.Transformer(20, 24, d_model=16, n_heads=4, n_layers=2, d_ff=32).eval()
     for source, target in (([5, 7, 9, 4, 2], [1, 4, 6, 3, 8, 21]), ([11, 2], [1, 17, 17])):
         given = torch.tensor([source])
@@ -21,7 +21,7 @@ def lean(answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]])
             expected = model(given, torch.tensor([target]))[0]
         step = answer(model, given)
         for time, token in enumerate(target):
-            with torch.inference_mode(), Calls() as counted:  # of which none prepares gradients
+            with torch.inference_mode(), Calls() as counted:  # none prepares gradients
                 found = step(token)
             case, calls = f"step {time + 1} for the source {source}", counted.count.total()
             if wrong := same_tensor(found, expected[time], case):
@@ -32,7 +32,7 @@ def lean(answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]])
 
 
 def speedup(shares: Sequence[float], factors: Sequence[float]) -> float:
-    """Each part takes its share of the time, divided by how many times as fast it became."""
+    """Returns the whole's speedup from each part's share of the time and its own speedup."""
     return 1 / sum(share / factor for share, factor in zip(shares, factors, strict=True))
 
 

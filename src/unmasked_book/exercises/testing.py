@@ -1,4 +1,4 @@
-"""Chapter 17's exercises."""
+"""Judges the exercises of chapter 17."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -16,7 +16,7 @@ FAULTS = ("", "rounds otherwise", "forgets what came before", "stands at the fir
 
 
 class Steps:
-    """A sum of the tokens so far, each times its position, that is given one token at a time."""
+    """A step adds a token, times its position, to the sum of the earlier ones; it may be faulty."""
 
     def __init__(self, fault: str = "") -> None:
         self.fault, self.sum = fault, torch.zeros(1, 1, VOCABULARY).double()
@@ -37,8 +37,8 @@ def whole(target: Tensor) -> Tensor:
     return (places * F.one_hot(target, VOCABULARY)).cumsum(1)
 
 
-def agrees(answer: Callable[..., Any]) -> str | None:
-    """Whether a step that remembers computes what the whole sentence gives."""
+def agrees(answer: Any) -> str | None:
+    """Asks whether a step that remembers computes what the whole sentence gives."""
     for fault in FAULTS:
         got = answer(whole, partial(Steps, fault), torch.tensor([[1, 5, 3, 7, 4]]))
         if bool(got) != (fault in ("", "rounds otherwise")):
@@ -56,7 +56,7 @@ EXAMINED = (
 
 
 def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
-    """Which of three properties two healthy and six faulty models break."""
+    """Asks which of three properties two healthy and six faulty models break."""
     for name in EXAMINED:
         known = faulty.FAULTY.get(name)
         model = (known.make if known else getattr(faulty, name))().eval()

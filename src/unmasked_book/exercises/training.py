@@ -1,6 +1,5 @@
-"""Chapter 8's exercises."""
+"""Judges the exercises of chapter 8."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,8 +8,8 @@ from torch import Tensor, nn
 from unmasked_book.exercises.compare import NoAnswerError, function, number, same_tensor
 
 
-def adam(answer: Callable[..., Any]) -> str | None:
-    """A small network, trained with theirs and with PyTorch's; one parameter is never used."""
+def adam(answer: Any) -> str | None:
+    """Trains a small network with the reader's Adam and PyTorch's; one layer is never used."""
     for betas, eps in (((0.9, 0.98), 1e-9), ((0.8, 0.9), 0.1)):
         mine, theirs = network(), network()
         optimizer = answer(mine.parameters(), 0.01, betas, eps)
@@ -37,7 +36,7 @@ def network() -> nn.Sequential:
 
 
 def advice(before: Tensor, mine: Tensor, theirs: Tensor) -> str:
-    """What a wrong first step looks like."""
+    """Says what is wrong with the direction or the length of the first step."""
     got, wanted = (x.detach() - before for x in (mine, theirs))
     if float((got * wanted).sum()) < 0:
         return "It steps along the gradient instead of against it."
@@ -48,7 +47,7 @@ def advice(before: Tensor, mine: Tensor, theirs: Tensor) -> str:
 
 
 def rate(step: int, d: int, warmup: int) -> float:
-    """Equation 3: a line, then the root."""
+    """Returns the learning rate of equation 3: it rises in a line, then falls with the root."""
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 

@@ -1,4 +1,6 @@
-"""Chapter 7's exercises."""
+"""Judges the exercises of chapter 7."""
+
+from typing import Any
 
 from unmasked.config import TransformerConfig
 from unmasked.transformer import Transformer
@@ -6,9 +8,9 @@ from unmasked_book.exercises.compare import function, number
 
 
 def size(d: int, f: int, layers: int, vocabulary: int) -> int:
-    """All parameters, the table counted once."""
-    words = {"source_vocab": vocabulary, "target_vocab": vocabulary, "tie_embeddings": True}
-    config = TransformerConfig(d_model=d, n_heads=2, d_ff=f, n_layers=layers, **words)  # type: ignore[arg-type]
+    """Counts the parameters of a Transformer with one table for all embeddings."""
+    words: Any = {"source_vocab": vocabulary, "target_vocab": vocabulary, "tie_embeddings": True}
+    config = TransformerConfig(**words, d_model=d, n_heads=2, d_ff=f, n_layers=layers)
     return Transformer(config).count_parameters()
 
 

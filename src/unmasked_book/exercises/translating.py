@@ -1,4 +1,4 @@
-"""Chapter 10's exercises."""
+"""Judges the exercises of chapter 10."""
 
 import itertools
 import random
@@ -12,21 +12,17 @@ Pieces = list[str]
 
 
 def merged(pieces: Pieces, pair: tuple[str, str]) -> Pieces:
-    """All neighbours that are the pair, from the left; a piece is used once."""
+    """Joins neighbours that are the pair, from the left; a piece is used once."""
     done: Pieces = []
-    place = 0
-    while place < len(pieces):
-        if tuple(pieces[place : place + 2]) == pair:
-            done.append("".join(pair))
-            place += 2
-        else:
-            done.append(pieces[place])
-            place += 1
+    while pieces:
+        fits = tuple(pieces[:2]) == pair
+        done.append("".join(pair) if fits else pieces[0])
+        pieces = pieces[2 if fits else 1 :]
     return done
 
 
 def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
-    """Each merge is one of the most frequent pairs of its time."""
+    """Asks for merges each of which is one of the most frequent pairs at its time."""
     dice = random.Random(2)
     texts = [{"low": 5, "lower": 2, "newest": 6, "widest": 3}, {"aaaa": 1, "ab": 3}]
     for _ in range(20):
@@ -43,9 +39,8 @@ def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
             for word, parts in pieces.items():
                 for neighbours in itertools.pairwise(parts):
                     counts[neighbours] += words[word]
-            most = max(counts.values(), default=0)
+            best, most = max(counts.items(), key=lambda each: each[1], default=(("", ""), 0))
             if counts[tuple(pair)] < most:
-                best = next(each for each, count in counts.items() if count == most)
                 return (
                     f"not yet: merge {number} of {words} is {tuple(pair)}, which occurs "
                     f"{counts[tuple(pair)]} times; {best} occurs {most} times."

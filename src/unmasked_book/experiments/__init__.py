@@ -1,1 +1,1 @@
-"""What chapters 5, 15 and 16 and the GPU's benchmark train; appendix A has the records."""
+"""Holds what chapters 5, 15 and 16 and benchmarks/gpu.py train; commit a560b84 has the rest."""

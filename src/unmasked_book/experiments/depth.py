@@ -1,14 +1,14 @@
-"""Deep stacks of encoder layers, with and without what lets them be deep (chapter 5).
+"""Builds deep stacks of encoder layers, with and without what lets them be deep (chapter 5).
 
-`Kind` says what is around each sublayer. What was recorded of them is `depth.json`: six letters go
-in, and each position must name the letter that stands as far from the other end. The record holds
-the mean cross-entropy of every twenty steps, the first layer's gradient at the start, and the
-share of the letters of new words that are right at the end.
+`depth.json` records their trainings: six letters go in, and each position must name the letter that
+stands as far from the other end. It holds the mean cross-entropy of every twenty steps, the first
+layer's gradient at the start, and the share of new words' letters that are right at the end.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from itertools import product
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,9 +19,11 @@ from unmasked_book.ablation import no_norms, no_residuals
 
 
 class Kind(NamedTuple):
+    """A kind of stack tells what surrounds each sublayer, and how the matrices are drawn."""
+
     residuals: bool
-    norm: Literal["post", "pre", "none"]
-    start: Literal["Glorot", "scaled", "PyTorch's"] = "Glorot"
+    norm: str  # post, pre or none
+    start: str = "Glorot"  # or scaled, or PyTorch's
 
     def __str__(self) -> str:
         norm = "no norm" if self.norm == "none" else f"{self.norm}-norm"
@@ -29,16 +31,13 @@ class Kind(NamedTuple):
         return f"{norm}, {'residuals' if self.residuals else 'no residuals'}{start}"
 
 
-KINDS = (
-    Kind(True, "post"), Kind(True, "pre"), Kind(True, "none"),
-    Kind(False, "post"), Kind(False, "pre"), Kind(False, "none"),
-)  # fmt: skip
+KINDS = tuple(Kind(*each) for each in product((True, False), ("post", "pre", "none")))
 SCALED = tuple(kind._replace(start="scaled") for kind in KINDS[:3])
 AS_DRAWN = tuple(kind._replace(start="PyTorch's") for kind in KINDS)
 
 
 def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encoder:
-    """An encoder of this kind.
+    """Builds an encoder of this kind.
 
     Its matrices are drawn as the package draws them (Glorot), or as `nn.Linear` does, or like the
     package's, but smaller by √(2 layers) where they write into the stream.
@@ -63,7 +62,7 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encod
 
 
 def best(rows: Sequence[dict[str, Any]], layers: int, kind: str) -> dict[str, Any]:
-    """Of a record's rows of this kind, with warm-up, the one that got most letters right."""
+    """Returns the row of this kind, with warm-up, whose models got most letters right."""
     at = layers, kind, 100
     these = [row for row in rows if (row["layers"], row["kind"], row["warmup"]) == at]
     return max(these, key=lambda row: sum(row["right"]))

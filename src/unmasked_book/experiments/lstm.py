@@ -1,41 +1,45 @@
-"""What came before: a recurrent encoder-decoder with attention, to compare with.
+"""Defines and trains what came before: a recurrent encoder-decoder with attention, to compare with.
 
-An LSTM reads the source in both directions, another writes the target and looks at what was read
-(Bahdanau et al. 2015, in the simpler form of Luong et al. 2015). Called like the Transformer.
 Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 """
 
-from bisect import bisect_left
-from math import isqrt
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from unmasked.attention import attention
+from unmasked.loss import teacher_forcing
 from unmasked.masks import padding_mask
+from unmasked.text.corpus import Corpus, Pair
+from unmasked.tokens import PADDING
+from unmasked.training.recipe import Recipe, optimizer_for, rate_at
+from unmasked.transformer import evaluating
 
 
 class Recurrent(nn.Module):
-    """For so many words of source and target. Its width is even: each direction has half of it."""
+    """An LSTM reads the source in both directions; another writes the target and attends to it.
 
-    def __init__(
-        self, source: int, target: int, d_model: int, *, n_layers: int = 1, dropout: float = 0.0
-    ) -> None:
+    After Bahdanau et al. 2015, in the simpler form of Luong et al. 2015. It is called like the
+    Transformer. The width must be even: each direction has half of it.
+    """
+
+    def __init__(self, words: int, d_model: int, dropout: float) -> None:
         super().__init__()
-        self.source_embedding = nn.Embedding(source, d_model)
-        self.target_embedding = nn.Embedding(target, d_model)
-        between = dropout if n_layers > 1 else 0.0
-        self.encoder = nn.LSTM(d_model, d_model // 2, n_layers, batch_first=True,
-                               dropout=between, bidirectional=True)  # fmt: skip
-        self.decoder = nn.LSTM(d_model, d_model, n_layers, batch_first=True, dropout=between)
+        self.source_embedding = nn.Embedding(words, d_model)
+        self.target_embedding = nn.Embedding(words, d_model)
+        self.encoder = nn.LSTM(d_model, d_model // 2, 2, batch_first=True,
+                               dropout=dropout, bidirectional=True)  # fmt: skip
+        self.decoder = nn.LSTM(d_model, d_model, 2, batch_first=True, dropout=dropout)
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.combine = nn.Linear(2 * d_model, d_model)
         self.dropout = nn.Dropout(dropout)
-        self.generator = nn.Linear(d_model, target, bias=False)
+        self.generator = nn.Linear(d_model, words, bias=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """[B, S], [B, T] → logits [B, T, V]; sources are padded on the right."""
+        """Returns logits [B, T, V] for [B, S] and [B, T]; sources are padded on the right."""
         real = padding_mask(source)  # [B, 1, 1, S]
         lengths = real.flatten(1).sum(-1).cpu()  # the way back begins at the last word
         packed = nn.utils.rnn.pack_padded_sequence(
@@ -52,7 +56,7 @@ class Recurrent(nn.Module):
 
 
 def both_ways(state: Tensor) -> Tensor:
-    """[2 L, B, D / 2] → [L, B, D]: what both directions of a layer know, side by side."""
+    """Puts the states of a layer's two directions side by side: [2 L, B, D / 2] → [L, B, D]."""
     return state.unflatten(0, (-1, 2)).transpose(1, 2).flatten(2)
 
 
@@ -60,19 +64,55 @@ def count_parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def recurrent_like(model: nn.Module, words: int, seed: int, **options: Any) -> Recurrent:
-    """With these options and about as many parameters as the model, its weights drawn by the seed.
+def recurrent_like(model: nn.Module, words: int, seed: int, dropout: float = 0.0) -> Recurrent:
+    """Returns a Recurrent with about as many parameters as the model, its weights drawn anew."""
 
-    Its width is the even one at which it comes closest.
-    """
-    size = count_parameters(model)
-
-    def counted(d_model: int) -> int:
+    def missed(width: int) -> int:
         with torch.device("meta"):
-            return count_parameters(Recurrent(words, words, d_model, **options))
+            return abs(count_parameters(Recurrent(words, width, dropout)) - count_parameters(model))
 
-    widths = range(2, isqrt(size) + 4, 2)  # a model of width D has matrices of more than D²
-    above = bisect_left(widths, size, key=counted)
-    near = widths[max(0, above - 1) : above + 1]
+    width = 2
+    while missed(width + 2) < missed(width):
+        width += 2
     torch.manual_seed(seed)
-    return Recurrent(words, words, min(near, key=lambda n: abs(counted(n) - size)), **options)
+    return Recurrent(words, width, dropout)
+
+
+def learn(
+    model: nn.Module, corpus: Corpus, recipe: Recipe, watch: Callable[[], float], every: int
+) -> list[float]:
+    """Trains model(source, target) → logits in place; returns what `watch` said `every` few steps.
+
+    Dropout is drawn from the recipe's seed. Labels are not smoothed.
+    """
+    optimizer, stream = optimizer_for(model, recipe), corpus.stream(recipe.tokens, recipe.seed)
+    seen = []
+    torch.manual_seed(recipe.seed)
+    model.train()
+    for step in range(1, recipe.steps + 1):
+        pairs, _ = next(stream)
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(step, recipe, 512)  # the paper's own rate is for width 512
+        optimizer.zero_grad()
+        (summed_loss(model, corpus, pairs) / corpus.labels(pairs)).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip or torch.inf)
+        optimizer.step()
+        if step % every == 0 or step == recipe.steps:
+            seen.append(watch())
+    model.eval()
+    return seen
+
+
+def cross_entropy(model: nn.Module, corpus: Corpus) -> float:
+    """Returns the mean cross-entropy of a corpus in nats a label, given the labels before it."""
+    with evaluating(model):
+        batches = corpus.epoch(0, 4096, 0)
+        return sum(summed_loss(model, corpus, pairs).item() for pairs in batches) / corpus.labels()
+
+
+def summed_loss(model: nn.Module, corpus: Corpus, pairs: Sequence[Pair]) -> Tensor:
+    device = next(model.parameters()).device
+    source, target = (x.to(device) for x in corpus.batch(pairs))
+    inputs, labels = teacher_forcing(target)
+    real = labels != PADDING
+    return F.cross_entropy(model(source, inputs)[real], labels[real], reduction="sum")

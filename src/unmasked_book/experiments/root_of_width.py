@@ -1,4 +1,4 @@
-"""Why scores are divided by √K: what becomes of learning without it, and with a smaller start."""
+"""Shows why scores are divided by √K: trains without it, and without it but with a smaller start."""
 
 import math
 
@@ -13,12 +13,12 @@ from unmasked.training.trainer import train
 from unmasked.transformer import Transformer
 from unmasked_book.examples import encode_words, random_words, speller
 
-DIVIDED, UNDIVIDED, SMALLER = "divided by √K", "not divided", "not divided, smaller start"
-KINDS = (DIVIDED, UNDIVIDED, SMALLER)
+KINDS = ("divided by √K", "not divided", "not divided, smaller start")
+DIVIDED, _, SMALLER = KINDS
 
 
-def changed(model: Transformer, kind: str) -> Transformer:
-    """The same model with its attention of this kind.
+def change(model: Transformer, kind: str) -> None:
+    """Gives the model attention of this kind.
 
     With the smaller start the first scores are as large as if they were divided: queries and keys
     begin smaller by the fourth root of their width each. From the first update on, nothing divides.
@@ -31,15 +31,15 @@ def changed(model: Transformer, kind: str) -> Transformer:
                 with torch.no_grad():
                     for parameter in (*part.query.parameters(), *part.key.parameters()):
                         parameter.div_(math.sqrt(root))
-    return model
 
 
 def trial(*, width: int, kind: str, rate: float, seed: int, steps: int) -> dict[str, float]:
-    """One layer with a single head as wide as the model, that learns to spell backwards.
+    """Trains one layer with one head, as wide as the model, to spell backwards; scores new words.
 
     The record `claim-root-of-width` has 300 steps, and for each width and kind the rate it chose.
     """
-    model = changed(speller(seed=seed, d_model=width, n_heads=1), kind)
+    model = speller(seed=seed, d_model=width, n_heads=1)
+    change(model, kind)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
                     seed=seed)  # fmt: skip
     train(model, spelling_corpus(20 * steps, seed=seed), recipe, progress=False)
@@ -52,6 +52,6 @@ def trial(*, width: int, kind: str, rate: float, seed: int, steps: int) -> dict[
 
 
 def spelling_corpus(count: int, *, seed: int) -> Corpus:
-    """Words to be spelled backwards, the same for the same seed."""
+    """Returns words to be spelled backwards, the same for the same seed."""
     sides = encode_words(random_words(count, 3, 9, torch.Generator().manual_seed(seed)))
     return Corpus(*([[n for n in row if n != PADDING] for row in side.tolist()] for side in sides))

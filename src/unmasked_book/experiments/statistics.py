@@ -1,8 +1,8 @@
-"""Several trainings beside each other: their rows, and their means with intervals, drawn."""
+"""Compares trainings: finds their rows in a record, and draws means with intervals (ch. 15)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from operator import getitem
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -15,11 +15,19 @@ from unmasked.plots.picture import COLOURS, DASHES, GREY, MARKERS, OPEN, in_a_ro
 
 # --- Intervals --------------------------------------------------------------------------------
 
-# Student's t by the number of values: where 19 of 20 intervals hold the true mean, or 999 of 1000,
-# if the values are spread about it like a normal distribution.
-T = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-SURE = {2: 636.619, 3: 31.599, 4: 12.924, 5: 8.610, 6: 6.869, 7: 5.959, 8: 5.408, 9: 5.041,
-        10: 4.781}  # fmt: skip
+SURE = 0.999  # the share of intervals that hold the true mean, where a difference is called clear
+
+
+@cache
+def student(n: int, share: float) -> float:
+    """Returns Student's t for n values, which makes this share of intervals hold the true mean.
+
+    Its density at √(n - 1) · tan(angle) is that of an angle, proportional to cos(angle)ⁿ⁻².
+    """
+    angles = np.linspace(0, np.pi / 2, 100_001)
+    below = np.cumsum(np.cos((angles[1:] + angles[:-1]) / 2) ** (n - 2))
+    angle = np.interp(share * below[-1], below, angles[1:])
+    return round(math.sqrt(n - 1) * math.tan(angle), 3)  # as tables have it
 
 
 class Interval(NamedTuple):
@@ -31,19 +39,20 @@ class Interval(NamedTuple):
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 
-def interval(values: Sequence[float], t: Mapping[int, float] = T) -> Interval:
-    """The mean of 2 to 10 runs, with its 95% interval, or a wider one."""
-    mean, reach = fmean(values), t[len(values)] * stdev(values) / math.sqrt(len(values))
+def interval(values: Sequence[float], share: float = 0.95) -> Interval:
+    """Returns the mean with its 95% interval, or a wider one."""
+    n, mean = len(values), fmean(values)
+    reach = student(n, share) * stdev(values) / math.sqrt(n)
     return Interval(mean, mean - reach, mean + reach)
 
 
-def difference(a: Sequence[float], b: Sequence[float], t: Mapping[int, float] = T) -> Interval:
-    """Of a - b, seed by seed: what both share (the data, its order) cancels out."""
-    return interval([x - y for x, y in zip(a, b, strict=True)], t)
+def difference(a: Sequence[float], b: Sequence[float], share: float = 0.95) -> Interval:
+    """Returns the mean of a - b, taken seed by seed so that data and order cancel out."""
+    return interval([x - y for x, y in zip(a, b, strict=True)], share)
 
 
 def above(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Whether a is clearly larger than b: all of the 99.9% interval of a - b is above zero."""
+    """Tells whether a is clearly larger: the whole 99.9% interval of a - b is above zero."""
     return difference(a, b, SURE).low > 0
 
 
@@ -53,29 +62,28 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def row(rows: Rows, **where: Any) -> Mapping[str, Any]:
-    """The one row with these options."""
-    [found] = (each for each in rows if all(each[key] == value for key, value in where.items()))
+    """Returns the one row with these options."""
+    [found] = (each for each in rows if where.items() <= each.items())
     return found
 
 
 def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
-    """What was measured under this name, seed by seed, in the one row with these options."""
+    """Returns what the one row with these options measured under this name, seed by seed."""
     return [trial[measured] for trial in row(rows, **where)["trials"]]
 
 
 def plus_minus(
     found: Interval, percent: bool, digits: int | None = None, *, signed: bool = False
 ) -> str:
-    """The mean and half of the interval: one digit for percent, three for nats, unless told."""
+    """Writes the mean and half of the interval: one digit for percent, three for nats."""
     form, factor = f".{digits or (1 if percent else 3)}f", 100 if percent else 1
-    sign = "+" if signed else ""
     mean, reach = factor * found.mean, factor * (found.high - found.mean)
-    text = f"{mean:{sign}{form}} ± {reach:{form}}".replace("-", "−")
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    text = f"{mean:{'+' if signed else ''}{form}} ± {reach:{form}}"
+    return text.replace("-", "−").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 class Compared(NamedTuple):
-    """Two models' values, seed by seed; a difference above zero speaks for what was claimed."""
+    """Holds two models' values, seed by seed; a positive difference speaks for what was claimed."""
 
     of: str  # what was compared
     case: str
@@ -84,13 +92,13 @@ class Compared(NamedTuple):
     percent: bool
 
     def times_clear(self) -> float:
-        """The mean difference, in halves of its 99.9% interval: beyond 1 it is clear."""
+        """Returns the mean difference in halves of its 99.9% interval: beyond 1 it is clear."""
         mean, _, high = difference(self.first, self.second, SURE)
         return mean / (high - mean) if high > mean else 0.0
 
 
 def deciding(record: Mapping[str, Any]) -> Iterator[Compared]:
-    """The comparisons on which a record's verdict rests."""
+    """Yields the comparisons on which a record's verdict rests."""
     for part in record["decided by"]:
         for case, pair in part["cases"].items():
             found = (row(record["rows"], **at)["trials"] for at in pair)
@@ -106,7 +114,7 @@ Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed
 def intervals(
     lines: Mapping[str, Runs], x: Sequence[str | float], *, xlabel: str, ylabel: str
 ) -> Picture:
-    """Lines over the same places: dots are runs, bars 95% intervals."""
+    """Draws lines over the same places: dots are runs, bars 95% intervals."""
     words, places = [], np.arange(len(x))
     with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 2.9)
@@ -130,8 +138,9 @@ def intervals(
 
 
 def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]) -> Picture:
-    """The mean validation losses of several models, each over the learning rates that it tried; a
-    ring stands around its best. Models of one colour differ in their dashes.
+    """Draws mean validation losses over learning rates, a line a model with a ring around its best.
+
+    Models of one colour differ in their dashes.
     """
     words: list[str] = []
     owned = [colours[name] for name in tried]
@@ -157,7 +166,7 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
 
 
 def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Picture:
-    """A row with a dot for each name, with what is said of it at the right.
+    """Draws a dot and a bar for each name, with a remark from `said` at the right.
 
     A dot is a mean difference in halves of its own 99.9% interval, its bar, so that units do not
     matter: within the grey band it is not clear.

@@ -1,7 +1,7 @@
-"""What counts as failed in the steps of chapter 16: rules over the rows of the record steps.json.
+"""Says which runs of the record steps.json fail which step of chapter 16.
 
-A row is one speller with one bug and one seed. The record names the commit in which its command
-runs; there the 28 bugs are made, a line of a sound training each.
+A row of the record is one speller with one bug and one seed. The record names the commit in which
+its command runs; there the 28 bugs are made, a line of a sound training each.
 """
 
 import math

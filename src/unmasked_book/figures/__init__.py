@@ -1,4 +1,4 @@
-"""The book's drawings: SVG in the page's own colours, each described in words inside."""
+"""Shows the book's drawings, SVG files in this folder; what is computed, unmasked.plots draws."""
 
 from html import escape, unescape
 from pathlib import Path
@@ -10,7 +10,7 @@ STYLE = (FOLDER / "style.css").read_text(encoding="utf-8")
 
 
 def figure(name: str) -> View:
-    """A drawing by its name, such as `clocks`; in a notebook it shows itself."""
+    """Returns a drawing by its name, such as `clocks`; in a notebook it shows itself."""
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     words = unescape(svg.partition("<desc>")[2].partition("</desc>")[0])
     if "<a " not in svg:  # else its links are reached

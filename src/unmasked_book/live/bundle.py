@@ -1,4 +1,4 @@
-"""JavaScript modules → one classic script, which also runs from file:// and inside a notebook.
+"""Joins JavaScript modules into one classic script, which also runs from file:// and in a notebook.
 
 The modules are plain: they import names from each other (`import { a, b } from "./c.js";`) and put
 `export` before what they give. All of them share one scope here, so no two may use the same name
@@ -20,7 +20,7 @@ DEFINED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (
 
 @cache
 def bundle(entry: str) -> str:
-    """A module such as "widgets/masks.js", after all that it imports, each once."""
+    """Returns a module, such as "widgets/masks.js", after all that it imports, each once."""
     modules: dict[Path, str] = {}
     collect((HERE / entry).resolve(), modules)
     names = Counter(name for text in modules.values() for name in DEFINED.findall(text))
@@ -35,7 +35,7 @@ def bundle(entry: str) -> str:
 
 
 def collect(path: Path, modules: dict[Path, str]) -> None:
-    """What a module imports stands before it."""
+    """Adds a module's text to `modules`, after those that it imports."""
     if path in modules:
         return
     text = path.read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def collect(path: Path, modules: dict[Path, str]) -> None:
 
 
 def plain(text: str) -> str:
-    """A module as part of a script: no import, no export, no comment line, no indentation."""
+    """Returns a module's text without imports, `export`, comment lines and indentation."""
     text = re.sub(r"^export ", "", IMPORT.sub("", text), flags=re.MULTILINE)
     return re.sub(r"^ *//.*\n|^ +|^\n", "", text, flags=re.MULTILINE).replace(
         "</script", "<\\/script"

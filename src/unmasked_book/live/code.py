@@ -1,4 +1,4 @@
-"""Which lines of plain.py compute what a box of the figure shows: found by function and beginning.
+"""Finds the lines of plain.py that compute what a box of the live figure shows.
 
 `places.json` names for each box "function: how the line begins"; without a beginning, all its
 lines. After a "…" stands what calls them. A beginning that fits no line or several stops the build,
@@ -20,7 +20,7 @@ Line = tuple[int, str]
 
 
 def lines_of_places() -> dict[str, tuple[list[Line], list[Line]]]:
-    """For each box the numbers and texts of its lines, and of those that call them."""
+    """Returns for each box the numbers and texts of its lines, and of those that call them."""
     functions = lines_of_functions(inspect.getsource(plain))
     found = {}
     for place, wanted in json.loads(PLACES.read_text(encoding="utf-8")).items():
@@ -39,7 +39,7 @@ def all_of(functions: dict[str, list[Line]], wanted: list[str]) -> list[Line]:
 
 
 def lines_of_functions(source: str) -> dict[str, list[Line]]:
-    """The lines of each function's statements, without its head, its docstring and blank lines."""
+    """Returns each function's lines, without its head, its docstring and blank lines."""
     texts, found = source.splitlines(), {}
     tree = ast.parse(source)
     classes = [(f"{node.name}.", node.body) for node in tree.body if isinstance(node, ast.ClassDef)]

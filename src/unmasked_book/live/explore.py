@@ -1,4 +1,4 @@
-"""Three figures of the chapters that a reader can take in hand: each a figure, and a live element.
+"""Makes the three figures that a reader can change: a beam search, masks, positions.
 
 A call displays its figure, which stays where no script runs (GitHub, paper), and then an element
 that takes the figure's place where one does. The script comes with it: nothing is loaded.
@@ -31,7 +31,7 @@ from unmasked_book.search_tree import grown, log_probabilities, plot_tree, trace
 
 @dataclass
 class Explorable:
-    """A figure, and the custom element that replaces it where scripts run."""
+    """An Explorable shows a figure, and the custom element that replaces it where scripts run."""
 
     name: str
     picture: Picture
@@ -45,7 +45,7 @@ class Explorable:
         display({"text/html": self.html(), "text/plain": self.words}, raw=True)
 
     def html(self) -> str:
-        """The element, its script and its style: self-contained, the same for the same data."""
+        """Returns the element with its script and style; the same data give the same text."""
         data = html.escape(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
         said = html.escape(self.words)
         element = f"unmasked-{self.name}"
@@ -63,10 +63,10 @@ WIDTH, PENALTY = 4, 0.0  # at first
 
 
 def explore_beam(translator: Translator, sentence: str) -> Explorable:
-    """The tree of a beam search, to walk through with beams from 1 to 5.
+    """Shows the tree of a beam search, to walk through with beams from 1 to 5.
 
-    What the model gives after each beginning that any of these searches needs goes with it: the
-    page searches by itself.
+    The page searches by itself: the data hold the likeliest tokens after each beginning that any of
+    these searches needs.
     """
     require_type("translator", translator, Translator)
     if not sentence.strip():
@@ -79,7 +79,7 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
     known: dict[Beginning, list[tuple[int, float]]] = {}
 
     def after(beginning: Sequence[int]) -> list[tuple[int, float]]:
-        """The likeliest tokens, and their log-probabilities with the three digits that go along."""
+        """Returns the likeliest tokens, and their log-probabilities rounded to three digits."""
         if tuple(beginning) not in known:
             best = log_probabilities(model, source, beginning).topk(count)
             values = [round(value, 3) for value in best.values.tolist()]
@@ -113,7 +113,7 @@ def branches(
     pieces: Sequence[str],
     beginning: Beginning = (),
 ) -> list[list[Any]]:
-    """[token, log-probability, its own branches if they are known] for each."""
+    """Returns [token, log-probability, its branches if they are known] for each continuation."""
     tree: list[list[Any]] = []
     for token, value in known[beginning]:
         longer = (*beginning, token)
@@ -134,7 +134,7 @@ MOST_TOKENS = 6  # columns that fit on a phone
 
 
 def explore_masks(source: Sequence[str], target: Sequence[str]) -> Explorable:
-    """The three masks of a sentence pair, to be changed by hand, and the weights of each row.
+    """Shows the three masks of a sentence pair, to be changed by hand, and each row's weights.
 
     The scores are drawn at random, once: whatever changes is the mask's doing.
     """
@@ -169,9 +169,9 @@ WIDTHS = (8, 16)
 
 
 def explore_positions(position: int = 12, offset: int = 3) -> Explorable:
-    """Sinusoids as the hands of clocks: at a position, and `offset` steps further on.
+    """Shows sinusoids as the hands of clocks: at a position, and `offset` steps further on.
 
-    Each pair of columns is one hand. The widths can be chosen from; the first is shown first.
+    Each pair of columns is one hand. The reader can choose from `WIDTHS`.
     """
     start = {"position": position, "offset": offset}
     for name, value in start.items():
@@ -188,7 +188,7 @@ def explore_positions(position: int = 12, offset: int = 3) -> Explorable:
 
 
 def clocks(width: int, position: int, offset: int) -> Picture:
-    """A clock for each pair of columns, with two hands: sine to the right, cosine upwards."""
+    """Draws a clock for each pair of columns, with two hands: sine rightwards, cosine upwards."""
     places = (position, position + offset)
     hands = [sinusoids(place, 1, width).view(-1, 2).tolist() for place in places]
     turns = [f"{omega * offset:.3f}" for omega in frequencies(width).tolist()]

@@ -1,7 +1,7 @@
-"""A model's file → a smaller one for the page: int8 rows, and the tokenizer as pairs of numbers.
+"""Shrinks a model's file for the page: rows as int8, and the tokenizer as pairs of numbers.
 
-Each row of a matrix is kept as whole numbers from -127 to 127 and what they have to be multiplied
-with. The file is a safetensors file; its header holds all else.
+Each row of a matrix is kept as whole numbers from -127 to 127 and one factor for all of them. The
+file is a safetensors file, whose header holds all else.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LEVELS = 127
 
 
 def packed(path: Path, *, exact: bool = False) -> bytes:
-    """The file, compressed by gzip: the same bytes for the same model.
+    """Returns the model's file, compressed by gzip: the same bytes for the same model.
 
-    If `exact`, with all numbers in float32, to compare the engine with the package.
+    If `exact`, all numbers are in float32, to compare the engine with the package.
     """
     kept = read(path, lambda found: found)
     if isinstance(kept.source, Pieces):
@@ -49,7 +49,7 @@ def packed(path: Path, *, exact: bool = False) -> bytes:
             raise ValueError("the vocabulary is not in the order in which its tokens were merged")
         header["letters"] = words[len(SPECIAL_PIECES) : first]
         header["cased"] = not kept.source.lowercase
-        tensors["merges"] = np.array(pairs, dtype=np.uint16)
+        tensors["merges"] = np.array(pairs, np.uint16 if len(words) < 1 << 16 else np.uint32)
     else:
         header |= {"source": kept.source.words, "target": kept.target.words}
     # One entry: several would stand in another order each time.
@@ -58,7 +58,7 @@ def packed(path: Path, *, exact: bool = False) -> bytes:
 
 
 def quantised(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers of the same shape, and what each row has to be multiplied with: [rows]."""
+    """Returns int8 numbers of the same shape, and the factor of each row: [rows]."""
     rows = matrix.float().flatten(1)
     scale = rows.abs().amax(1) / LEVELS
     whole = (rows / scale.clamp(min=1e-30)[:, None]).round()

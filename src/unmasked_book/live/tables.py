@@ -1,4 +1,4 @@
-"""Two recorded runs as tables in Markdown: is the engine the package, and what is a part worth?"""
+"""Writes two records as Markdown tables: the engine beside the package, and what a part is worth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = ("de-en", "en-de", "random weights")
 
 
 def ablations() -> str:
-    """What is switched off, BLEU, one example, and whether the order of the source matters."""
+    """Tabulates parts switched off: BLEU, one example, and whether the source's order matters."""
     run = recorded("ablations")
     rows = []
     for part, row in run["models"]["de-en"].items():
@@ -35,7 +35,7 @@ def ablations() -> str:
 
 
 def equality() -> str:
-    """What was compared with the package, how often, and what differed: a column a model."""
+    """Tabulates what was compared with the package, how often, and what differed, by model."""
     run = recorded("live-equality")
     grouped: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in run["rows"]:
@@ -71,7 +71,7 @@ def allowed(rows: list[dict[str, Any]]) -> str:
 
 
 def table(head: list[str], rows: list[list[str]], machine: dict[str, Any]) -> str:
-    """With a note on where and when it was measured."""
+    """Writes a table with a note on where and when it was measured."""
     lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
     browser = f", {machine['browser']}" if "browser" in machine else ""
     note = (

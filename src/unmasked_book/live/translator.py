@@ -1,4 +1,4 @@
-"""The trained model in a page: one call in a notebook, and the box that the book's pages hold."""
+"""Puts the trained model into a notebook's output, and into a box on the book's pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from unmasked.errors import require_choice
 from unmasked.plots.viewer import View
 from unmasked.translator import path_of, shipped_models
 from unmasked_book.figures import figure
@@ -27,18 +26,14 @@ WORDS = {
 
 
 def live(model: str | Path = "de-en") -> View:
-    """A trained model, alive in this cell's output: type, open every box of it, break it.
+    """Shows a trained model in this cell's output: type, open every box of it, break it.
 
-    `model` is a shipped one or the folder of your own. Works in JupyterLab, Colab and VS Code,
-    without a network. The output holds the model itself, about 3 MB for a shipped one: clear it
-    before you save the notebook.
+    It takes what `unmasked.load` takes, but for OPUS-MT's models, and works in JupyterLab, Colab
+    and VS Code without a network. The output holds the model itself, about 3 MB for a shipped one:
+    clear it before you save the notebook.
     """
-    own = Path(model).is_dir()
-    if not own:
-        require_choice("model", str(model), tuple(shipped_models()))
-    name = "your model" if own else str(model)
-    packed_model = packed(Path(model)) if own else model_file(name)
-    data = base64.b64encode(packed_model).decode("ascii")
+    name = str(model) if str(model) in shipped_models() else "your model"
+    data = base64.b64encode(packed(path_of(model))).decode("ascii")
     box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
     page = {"names": [name], "at": ""}
     call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(page)});'
@@ -52,13 +47,13 @@ def live(model: str | Path = "de-en") -> View:
 
 
 def camel(name: str) -> str:
-    """A part's name as the script has it: `encoderSelf`."""
+    """Returns a part's name as the script writes it: `encoderSelf`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
 
 def box(model: str, at: str, *, drawn: bool = False) -> str:
-    """What a page holds before the click: a button that says how much it loads.
+    """Returns a page's HTML before the click: a button that says how much it loads.
 
     If `drawn`, the figure as it is on paper, too.
     """
@@ -80,7 +75,7 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
 
 @cache
 def script() -> str:
-    """All of the translator's code and style, as one classic script."""
+    """Returns all of the translator's code and style, as one classic script."""
     text = bundle("widgets/page.js")
     names = {camel(part): name for part, name in PARTS.items() if part}
     scores = {

@@ -1,15 +1,16 @@
-"""What a piece is tried on: small cases first, and a few large ones in which every mistake shows.
+"""Makes the cases in which a piece is tried: many small ones, and a few large ones.
 
-In the large ones no two sizes that matter are equal, but for a square one where a wrong order of
-arguments would only be an error of shapes. No query is without a key.
+Every known mistake shows in a large one: its sizes differ from each other, or are equal where a
+wrong order of arguments would otherwise only be an error of shapes. Each query sees a key.
 """
 
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,17 +19,17 @@ from unmasked import plain
 from unmasked_book.workshop.reference import STEPS
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Case:
     words: str
-    sizes: tuple[Any, ...]  # for the constructor of a class
-    inputs: tuple[Any, ...]
-    names: str  # of the inputs
-    real: Tensor | None = None  # [B, T]: where the output counts
-    training: bool = False  # with a dropout of 1, so that nothing is left to chance
+    sizes: tuple[Any, ...]  # arguments of the class's constructor
+    inputs: dict[str, Any]  # in the order of the arguments
+    real: Tensor | None = None  # [B, T]: True where the output is compared
+    training: bool = False  # then dropout has a probability of 1, so nothing depends on chance
 
 
 class Script(nn.Module):
-    """Logits [B, T, 6] drawn for each beginning of a target; padding in the source is not seen."""
+    """A script draws its logits [B, T, 6] from a source, less padding, and each target prefix."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,27 +44,28 @@ class Script(nn.Module):
 
 
 def logits(read: list[int], written: list[int]) -> list[float]:
-    """Padding is often the likeliest; where the source begins with an odd word, <eos> is seldom."""
+    """Draws the next token's logits; padding is often likeliest, <eos> rare after odd sources."""
     draws = random.Random(zlib.crc32(f"{read} {written}".encode()))
-    drawn = [draws.gauss(0, 1) for _ in range(6)]
+    padding, bos, eos, *words = (draws.gauss(0, 1) for _ in range(6))
     end = -4.0 if read[0] % 2 else 0.8 if len(written) > 2 else -1.0
-    return [drawn[0] + 1, drawn[1] - 0.5, drawn[2] + end, *drawn[3:]]
+    return [padding + 1, bos - 0.5, eos + end, *words]
 
 
 def numbers(*shape: int) -> Tensor:
-    """With one decimal, so that a case can be computed by hand."""
+    """Draws numbers with one decimal, so that a case can be computed by hand."""
     return (torch.randn(shape) * 10).round() / 10
 
 
-def shown(*shape: int, hidden: bool) -> Tensor:
-    """A mask in which some keys are hidden, and each query sees at least one."""
-    mask = torch.rand(shape) > 0.5 * hidden
+def drawn_mask(hidden: int, *shapes: tuple[int, ...]) -> Tensor:
+    """Draws a mask of shape number `hidden` that leaves each query a key; 0 hides nothing."""
+    shape = shapes[max(hidden - 1, 0)]
+    mask = torch.rand(shape) > 0.5 * bool(hidden)
     kept = torch.arange(shape[-2])[:, None] % shape[-1] == torch.arange(shape[-1])
     return mask | kept
 
 
-def sentences(batch: int, length: int, hidden: bool, vocabulary: int = 9) -> Tensor:
-    """Words, and padding at the end of all but the first."""
+def sentences(batch: int, length: int, hidden: int, vocabulary: int = 9) -> Tensor:
+    """Draws words [B, S]; if `hidden`, all sentences but the first end with padding."""
     tokens = torch.randint(3, vocabulary, (batch, length))
     if hidden:
         ends = torch.tensor([length - min(row, length - 1) for row in range(batch)])
@@ -71,8 +73,8 @@ def sentences(batch: int, length: int, hidden: bool, vocabulary: int = 9) -> Ten
     return tokens
 
 
-def targets(batch: int, length: int, hidden: bool) -> Tensor:
-    """<bos>, words, <eos>, padding."""
+def targets(batch: int, length: int, hidden: int) -> Tensor:
+    """Draws sentences [B, T] of <bos>, words, <eos> and padding."""
     tokens = sentences(batch, length, hidden, 6)
     tokens[:, 0] = 1
     last = (tokens != 0).sum(1, keepdim=True) - 1
@@ -81,41 +83,41 @@ def targets(batch: int, length: int, hidden: bool) -> Tensor:
 
 def padding_mask(batch: int, length: int, first: int) -> Case:
     tokens = torch.arange(first, first + batch * length).view(batch, length) * 2 % 5
-    return Case(f"B = {batch}, S = {length}", (), (tokens,), "tokens")
+    return Case(f"B = {batch}, S = {length}", (), {"tokens": tokens})
 
 
 def causal_mask(n: int) -> Case:
-    return Case(f"n = {n}", (), (n,), "n")
+    return Case(f"n = {n}", (), {"n": n})
 
 
 def positions(length: int, d_model: int) -> Case:
-    return Case(f"length = {length}, d_model = {d_model}", (), (length, d_model), "length d_model")
+    inputs = {"length": length, "d_model": d_model}
+    return Case(f"length = {length}, d_model = {d_model}", (), inputs)
 
 
 def attention(b: int, h: int, q: int, s: int, k: int, e: int, hidden: int, sharp: int = 1) -> Case:
-    shapes = ((b, 1, q, s), (q, s), (b, 1, 1, s))
-    mask = shown(*shapes[max(hidden - 1, 0)], hidden=bool(hidden))
+    mask = drawn_mask(hidden, (b, 1, q, s), (q, s), (b, 1, 1, s))
     words = f"B = {b}, H = {h}, T = {q}, S = {s}, K = {k}, E = {e}"
-    inputs = (sharp * numbers(b, h, q, k), numbers(b, h, s, k), numbers(b, h, s, e), mask)
-    return Case(words, (), inputs, "q k v mask")
+    queries, keys, values = sharp * numbers(b, h, q, k), numbers(b, h, s, k), numbers(b, h, s, e)
+    return Case(words, (), {"q": queries, "k": keys, "v": values, "mask": mask})
 
 
 def multihead(d: int, h: int, b: int, t: int, s: int, hidden: int, train: int = 0) -> Case:
-    mask = shown(*((b, 1, t, s), (t, s), (b, 1, 1, s))[max(hidden - 1, 0)], hidden=bool(hidden))
+    mask = drawn_mask(hidden, (b, 1, t, s), (t, s), (b, 1, 1, s))
     words = f"D = {d}, H = {h}, B = {b}, T = {t}, S = {s}"
-    inputs = (numbers(b, t, d), numbers(b, s, d), mask)
-    return Case(words, (d, h), inputs, "x y mask", training=bool(train))
+    inputs = {"x": numbers(b, t, d), "y": numbers(b, s, d), "mask": mask}
+    return Case(words, (d, h), inputs, training=bool(train))
 
 
 def feed_forward(d: int, f: int, b: int, t: int, size: int = 1, train: int = 0) -> Case:
     words = f"d_model = {d}, d_ff = {f}, B = {b}, T = {t}"
-    return Case(words, (d, f), (size * numbers(b, t, d),), "x", training=bool(train))
+    return Case(words, (d, f), {"x": size * numbers(b, t, d)}, training=bool(train))
 
 
 def encoder_layer(d: int, h: int, f: int, b: int, s: int, hidden: int, train: int = 0) -> Case:
     words = f"D = {d}, H = {h}, d_ff = {f}, B = {b}, S = {s}"
-    inputs = (numbers(b, s, d), shown(b, 1, 1, s, hidden=bool(hidden)))
-    return Case(words, (d, h, f, train or 0.5), inputs, "x mask", training=bool(train))
+    inputs = {"x": numbers(b, s, d), "mask": drawn_mask(hidden, (b, 1, 1, s))}
+    return Case(words, (d, h, f, train or 0.5), inputs, training=bool(train))
 
 
 def decoder_layer(
@@ -123,32 +125,32 @@ def decoder_layer(
 ) -> Case:
     words = f"D = {d}, H = {h}, d_ff = {f}, B = {b}, T = {t}, S = {s}"
     causal = plain.causal_mask(t) if hidden else torch.ones(t, t, dtype=torch.bool)
-    real = shown(b, 1, 1, s, hidden=bool(hidden))
-    inputs = (numbers(b, t, d), numbers(b, s, d), causal, real)
-    names = "x memory mask memory_mask"
-    return Case(words, (d, h, f, train or 0.5), inputs, names, training=bool(train))
+    real = drawn_mask(hidden, (b, 1, 1, s))
+    x, memory = numbers(b, t, d), numbers(b, s, d)
+    inputs = {"x": x, "memory": memory, "mask": causal, "memory_mask": real}
+    return Case(words, (d, h, f, train or 0.5), inputs, training=bool(train))
 
 
 def transformer(
     v: int, d: int, h: int, n: int, f: int, b: int, s: int, t: int, hidden: int, train: int = 0
 ) -> Case:
     words = f"N = {n}, D = {d}, H = {h}, B = {b}, S = {s}, T = {t}"
-    source, target = sentences(b, s, bool(hidden), v), sentences(b, t, bool(hidden), v)
+    source, target = sentences(b, s, hidden, v), sentences(b, t, hidden, v)
     target[1:, t // 2] *= 1 - hidden * (t > 2)  # padding in the middle, too
     sizes = (v, v + 3 * (s != t), d, h, n, f, train or 0.5)
-    return Case(words, sizes, (source, target), "source target", target != 0, bool(train))
+    return Case(words, sizes, {"source": source, "target": target}, target != 0, bool(train))
 
 
 def generate(batch: int, n: int, first: int) -> Case:
-    source = sentences(batch, 3, hidden=True)
-    source[:, 0] = 2 * source[:, 0] + first % 2 * torch.arange(batch) % 2  # odd ones go on
-    return Case(f"B = {batch}, n = {n}", (), (Script(), source, n), "model source n")
+    source = sentences(batch, 3, hidden=1)
+    source[:, 0] = 2 * source[:, 0] + first % 2 * torch.arange(batch) % 2  # odd: <eos> comes late
+    return Case(f"B = {batch}, n = {n}", (), {"model": Script(), "source": source, "n": n})
 
 
 def loss(batch: int, length: int, hidden: int) -> Case:
-    given = batch, length, bool(hidden)
-    inputs = Script(), sentences(*given), targets(*given)
-    return Case(f"B = {batch}, T = {length}", (), inputs, "model source target")
+    source, target = sentences(batch, length, hidden), targets(batch, length, hidden)
+    inputs = {"model": Script(), "source": source, "target": target}
+    return Case(f"B = {batch}, T = {length}", (), inputs)
 
 
 Makes = Callable[..., Case]
@@ -180,13 +182,13 @@ PLANS: dict[str, tuple[Makes, Ranges, Ranges]] = {  # small sizes, all their pro
 
 @cache
 def probes(step: str) -> tuple[Case, ...]:
-    """The large cases."""
+    """Returns the large cases of a step, in which every known mistake shows."""
     make, _, large = PLANS[step]
     return tuple(made(make, sizes) for sizes in large)
 
 
 def small(step: str) -> Iterator[Case]:
-    """From the smallest on."""
+    """Yields the small cases of a step, the smallest first."""
     make, ranges, _ = PLANS[step]
     for sizes in sorted(product(*ranges), key=lambda sizes: (sum(sizes), sizes)):
         yield made(make, sizes)
@@ -200,7 +202,7 @@ def made(make: Makes, sizes: tuple[int, ...]) -> Case:
 
 @cache
 def weights(step: str, sizes: tuple[Any, ...]) -> dict[str, Tensor]:
-    """Random numbers for every parameter, so that no two norms and biases are alike."""
+    """Draws every parameter anew, so that no two norms and biases are alike."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(STEPS.index(step))
         module: nn.Module = getattr(plain, step)(*sizes)

@@ -22,8 +22,6 @@ def main(words: list[str]) -> None:
     start = action("start", "writes the unfinished file; one that is there stays as it is")
     attempt = action("try", "says how far the file is, and which mistake comes first")
     finish = action("finish", "trains the finished file on a toy language, about a minute")
-    for each in (start, attempt, finish):
-        each.add_argument("file", nargs="?", type=Path, default=FILE, help=f"({FILE})")
     attempt.add_argument("--step", choices=STEPS, help="one piece alone")
     finish.add_argument("--steps", type=int, default=900, help="of the training (900)")
     hint = action("hint", "a question; then where; then a line with a gap")
@@ -31,7 +29,8 @@ def main(words: list[str]) -> None:
     hint.add_argument("number", nargs="?", type=int, default=1, choices=(1, 2, 3))
     solution = action("solution", "ours, beside yours where there is one")
     solution.add_argument("step", choices=STEPS)
-    solution.add_argument("file", nargs="?", type=Path, default=FILE, help=f"({FILE})")
+    for each in (start, attempt, finish, solution):
+        each.add_argument("file", nargs="?", type=Path, default=FILE, help=f"({FILE})")
     hunt = action("hunt", "writes a Transformer with a bug in it, and shows its symptoms")
     hunt.add_argument("file", nargs="?", type=Path, default=Path("hunted.py"), help="(hunted.py)")
     hunt.add_argument("--seed", type=int, default=1, help="which bug (1)")
@@ -44,14 +43,14 @@ def main(words: list[str]) -> None:
     grade.add_argument("--csv", type=Path, help="(grades.csv, in the folder)")
     options = parser.parse_args(words)
     try:
-        done = run(options)
+        right = run(options)
     except UnreadableError as error:
         raise ValueError(f"{error}.") from None
-    sys.exit(not done)
+    sys.exit(not right)
 
 
 def run(options: argparse.Namespace) -> bool:
-    """Whether all is right."""
+    """Runs the action; returns False if a piece that it looked at is not right."""
     match options.action:
         case "start":
             if options.file.exists():

@@ -1,4 +1,4 @@
-"""A reader's pieces: read from a file, or written to one from the cells of a notebook."""
+"""Reads a reader's pieces from a file, or collects them from the cells of a notebook."""
 
 import ast
 import inspect
@@ -10,25 +10,24 @@ from typing import Any
 
 from unmasked_book.workshop.limits import EndlessError, within
 from unmasked_book.workshop.reference import STEPS, lines_of
-from unmasked_book.workshop.verdicts import SECONDS, place
+from unmasked_book.workshop.wording import SECONDS, place
 
 UNFINISHED = Path(__file__).with_name("unfinished.txt")
 Pieces = Any  # a dictionary, such as globals(); a module; or the path of a file
 
 
 class UnreadableError(ValueError):
-    """A file that cannot be run, and why, in words."""
+    """Says in words why a reader's file cannot be run."""
 
 
 def named(pieces: Pieces) -> Mapping[str, Any]:
     if isinstance(pieces, str | Path):
         pieces = loaded(Path(pieces))
-    found: Mapping[str, Any] = vars(pieces) if isinstance(pieces, ModuleType) else pieces
-    return found
+    return vars(pieces) if isinstance(pieces, ModuleType) else pieces
 
 
 def loaded(path: Path) -> ModuleType:
-    """Runs a file, whatever its line endings, as a module of its own."""
+    """Runs a file as a module of its own; raises UnreadableError if that fails."""
     if not path.is_file():
         raise UnreadableError(f"there is no file {path}. `unmasked workshop start` makes one")
     try:
@@ -37,7 +36,7 @@ def loaded(path: Path) -> ModuleType:
     except SyntaxError as error:
         line = f"in line {error.lineno}: `{(error.text or '').strip()}`"
         raise UnreadableError(f"{path.name} cannot be read: {error.msg}, {line}") from None
-    except ValueError as error:  # no UTF-8, or a null byte
+    except ValueError as error:  # the bytes are no UTF-8, or one is null
         raise UnreadableError(f"{path.name} cannot be read: {error}") from None
     module = ModuleType(path.stem)
     module.__file__ = str(path)
@@ -54,16 +53,15 @@ def loaded(path: Path) -> ModuleType:
 
 
 def collected(pieces: Mapping[str, Any]) -> str:
-    """One file out of the cells in which the pieces were written, their helpers included."""
+    """Joins the cells in which the pieces were written, and their helpers, into one source."""
     cells: dict[str, list[str]] = {}
     for step in STEPS:
-        piece: Any = pieces.get(step)  # a class in a notebook has no file, and its forward has
+        piece: Any = pieces.get(step)  # a class in a notebook knows no file, but its forward does
         code = getattr(inspect.unwrap(getattr(piece, "forward", piece)), "__code__", None)
         if code is not None:
             cells.setdefault(code.co_filename, linecache.getlines(code.co_filename))
     head, parts = UNFINISHED.read_text("utf-8").split("\n\n\ndef ", 1)[0], []
-    for lines in cells.values():
-        source = "".join(lines)
+    for source in map("".join, cells.values()):
         for node in ast.parse(source).body:
             text = lines_of(source, node)
             if isinstance(node, ast.Import | ast.ImportFrom):

@@ -1,5 +1,6 @@
-"""For teachers: every file of a folder, each in a process of its own with limits."""
+"""Grades every file of a folder for a teacher, each in a process of its own with limits."""
 
+import contextlib
 import csv
 import json
 import subprocess
@@ -11,13 +12,13 @@ from tqdm import tqdm
 from unmasked.errors import invalid
 from unmasked_book.workshop.files import UnreadableError, named
 from unmasked_book.workshop.reference import STEPS
-from unmasked_book.workshop.verdicts import examine
+from unmasked_book.workshop.wording import examine
 
-SECONDS, MEMORY = 120, 4 * 2**30  # of each file
+SECONDS, MEMORY = 120, 4 * 2**30  # seconds and bytes for each file
 
 
 def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = None) -> None:
-    """Prints a row a file, and writes a row a file and step into a CSV."""
+    """Prints a row for each file, and writes a row for each file and step into a CSV."""
     files = sorted(folder.glob("**/*.py"))
     if not files:
         raise invalid("folder", "a folder with Python files", str(folder), "look into it")
@@ -41,40 +42,33 @@ def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = Non
 
 
 def alone(path: Path, steps: tuple[str, ...]) -> dict[str, str]:
-    """What is said of each step of a file, or what became of its process."""
+    """Examines a file in another process: the message of each step, or why there are none."""
     command = [sys.executable, "-m", "unmasked_book.workshop.grading", str(path), *steps]
     try:
         ended = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return {"file": f"stopped after {SECONDS} seconds"}
     try:
-        verdicts: dict[str, str] = json.loads(ended.stdout.decode().splitlines()[-1])
-        return verdicts
+        return json.loads(ended.stdout.decode().splitlines()[-1])
     except (IndexError, ValueError):
         last = ended.stderr.decode(errors="replace").strip().splitlines()[-1:]
         return {"file": f"its process ended with {ended.returncode}: {''.join(last)}"}
 
 
-def one(path: Path, steps: list[str]) -> dict[str, str]:
-    limit_memory()
-    try:
-        mine = named(path)
-    except UnreadableError as error:
-        return {"file": str(error)}
-    return {step: examine(step, mine.get(step)).message for step in steps}
-
-
 def limit_memory() -> None:
-    """So much beyond what is in use already; on Windows there is no such limit."""
-    try:
+    """Lets the process take MEMORY bytes more than it has; Windows knows no such limit."""
+    with contextlib.suppress(ImportError, OSError):
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    except (ImportError, OSError):
-        return
 
 
 if __name__ == "__main__":
-    verdicts = one(Path(sys.argv[1]), sys.argv[2:])
+    limit_memory()
+    try:
+        mine = named(sys.argv[1])
+        verdicts = {step: examine(step, mine.get(step)).message for step in sys.argv[2:]}
+    except UnreadableError as error:
+        verdicts = {"file": str(error)}
     print("\n" + json.dumps(verdicts))

@@ -1,4 +1,4 @@
-"""The hunt: a plain.py with known mistakes planted, and its symptoms beside a healthy one's."""
+"""Plants known mistakes in plain.py for a reader to find, and shows their symptoms."""
 
 import contextlib
 import random
@@ -16,18 +16,18 @@ from unmasked import plain
 from unmasked.errors import invalid, require_whole
 from unmasked.text.sources import phrasebook_data
 from unmasked_book.workshop.mistakes import Mistake, known
-from unmasked_book.workshop.practice import learner, practise, translated
+from unmasked_book.workshop.practice import practise, translated
 from unmasked_book.workshop.reference import STEPS, module, whole
-from unmasked_book.workshop.verdicts import examine
+from unmasked_book.workshop.wording import examine
 
 HEAD = "# A hunt: seed {}, bugs {}. Mend it, then: unmasked workshop try FILE, or attempt(FILE)\n"
 STEPS_SHOWN = (1, 10, 20, 40, 80)
 phrases = cache(phrasebook_data)
-Symptoms = tuple[list[str], dict[str, str], list[float]]
+Symptoms = tuple[list[str], dict[str, str], list[float]]  # faults, translations, losses
 
 
 def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
-    """Writes a Transformer with `bugs` mistakes in it, and prints what is wrong with it."""
+    """Writes a Transformer with `bugs` mistakes in it, and prints its symptoms."""
     require_whole("seed", seed, 1)
     require_whole("bugs", bugs, 1, 2)
     path, head = Path(file), HEAD.format(seed, bugs)
@@ -53,7 +53,7 @@ def tell(shown: Symptoms) -> None:
 
 @cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
-    """Mistakes with which everything still runs, and something is to be seen."""
+    """Draws mistakes with which everything still runs, but with symptoms; returns both."""
     for number in count():
         draws = random.Random(f"{seed} {bugs} {number}")
         steps = draws.sample(STEPS, bugs)
@@ -64,29 +64,28 @@ def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
             continue
         if shown != healthy():
             return mistakes, shown
-    raise AssertionError
-
-
-@cache
-def healthy() -> Symptoms:
-    return symptoms(vars(plain))
+    raise AssertionError  # `count` never ends
 
 
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
-    """What unmasked.check says, translations with trained weights, losses of a short training."""
+    """Collects faults by unmasked.check, translations with trained weights, and losses."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         model = mine["Transformer"](12, 14, 32, 4, 2, 64)
         report = unmasked.check(model, source_vocab=12, target_vocab=14, quiet=True)
         data = phrases(2000)
         torch.manual_seed(0)
-        losses = practise(mine, learner(mine, data, (32, 4, 1, 64, 0.0)), data, STEPS_SHOWN[-1])
+        model = mine["Transformer"](len(data.source), len(data.target), 32, 4, 1, 64, 0.0)
+        losses = practise(mine, model, data, STEPS_SHOWN[-1])
         faults = [fault.what for fault in report.faults]
         return faults, translated(mine), [round(loss, 2) for loss in losses]
 
 
+healthy = cache(lambda: symptoms(vars(plain)))
+
+
 def seed_of(path: Path) -> tuple[int, int] | None:
-    """Of a hunt's file."""
+    """Reads the seed and the number of mistakes from a hunt's file; None from other files."""
     try:
         found = re.match(HEAD.split(".")[0].format(r"(\d+)", r"(\d)"), path.read_text("utf-8-sig"))
     except (OSError, ValueError):
@@ -95,9 +94,8 @@ def seed_of(path: Path) -> tuple[int, int] | None:
 
 
 def found(mine: Mapping[str, Any], seed: int, bugs: int) -> bool:
-    """Whether its numbers are right now; and only then, what it was."""
-    verdicts = [examine(step, mine.get(step)) for step in STEPS]
-    if not all(verdict.right for verdict in verdicts):
+    """Prints which mistakes were planted once every piece is right; until then, symptoms."""
+    if not all(examine(step, mine.get(step)).right for step in STEPS):
         print("Not yet: its numbers are not right.")
         with contextlib.suppress(Exception):  # it may not even run
             tell(symptoms(mine))

@@ -1,4 +1,4 @@
-"""A reader's code may loop for ever; then it is stopped where it is."""
+"""Stops a reader's code that loops for ever."""
 
 import _thread
 import signal
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 
 class EndlessError(Exception):
-    """It took too long."""
+    """Says after how many seconds the code was stopped."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Interrupts the main thread, as Ctrl-C would; works in notebooks and on every system."""
+    """Raises EndlessError in the main thread after so many seconds, as Ctrl-C interrupts it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -21,12 +21,12 @@ def within(seconds: float) -> Iterator[None]:
 
     def interrupt() -> None:
         late.set()
-        if hasattr(signal, "pthread_kill"):  # which also ends a read that waits
+        if hasattr(signal, "pthread_kill"):  # this also ends a read that waits
             signal.pthread_kill(main, signal.SIGINT)
         else:
             _thread.interrupt_main()
 
-    # Whatever runs in a shell's background is born deaf to Ctrl-C.
+    # A process in a shell's background starts with a handler that ignores Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""The table of known mistakes: a line of mistakes.txt each."""
+"""Reads the table of known mistakes, mistakes.txt."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +21,7 @@ def known(step: str) -> tuple[Mistake, ...]:
 
 
 def rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """The cells of each line, in which {NAME} stands for a text, and the heading above it."""
+    """Yields the heading above each line and the line's cells, with the text of every {NAME}."""
     names, heading = {}, ""
     for line in path.read_text("utf-8").splitlines():
         if not line or line.startswith("#"):

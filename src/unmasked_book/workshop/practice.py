@@ -1,4 +1,4 @@
-"""A Transformer of the reader's pieces at work: with trained weights, and trained anew."""
+"""Lets a Transformer of the reader's pieces translate with trained weights, and trains it anew."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,13 +15,11 @@ from unmasked.text.sources import Data
 from unmasked.training import fit
 from unmasked_book.captions import CAPTIONS
 
-SIZES = (64, 4, 2, 256, 0.0)  # width, heads, layers, inner width, dropout
-
 
 def translated(mine: Mapping[str, Any]) -> dict[str, str]:
-    """Three captions, by a reader's model and search with the weights of de-en.
+    """Translates three captions by a reader's model and search with the weights of de-en.
 
-    What is written after <eos> is shown, too.
+    The translations include what is written after <eos>.
     """
     translator, found = unmasked.load("de-en"), {}
     c = translator.model.config
@@ -35,28 +33,21 @@ def translated(mine: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def learner(mine: Mapping[str, Any], data: Data, sizes: tuple[Any, ...] = SIZES) -> nn.Module:
-    model: nn.Module = mine["Transformer"](len(data.source), len(data.target), *sizes)
-    return model
-
-
 def practise(mine: Mapping[str, Any], model: nn.Module, data: Data, steps: int) -> list[float]:
-    """The loss of every step, with the reader's own loss."""
+    """Trains a model with the reader's loss function, and returns the loss of every step."""
     require_whole("steps", steps, 1)
     shown = tqdm(total=steps, desc="training", disable=None)
 
     def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
         shown.update()
-        value: Tensor = mine["loss"](model, source, target)
-        return value
+        return mine["loss"](model, source, target)
 
     with shown:
-        return fit(model, loss, batches(data, steps))
+        return fit(model, loss, batches(data.corpus(), steps))
 
 
-def batches(data: Data, steps: int, size: int = 64) -> Iterator[tuple[Tensor, Tensor]]:
-    corpus = Corpus.of(data.source, data.target, data.training)
+def batches(corpus: Corpus, steps: int) -> Iterator[tuple[Tensor, Tensor]]:
     draws = torch.Generator().manual_seed(0)
     for _ in range(steps):
-        chosen = torch.randint(len(corpus.pairs), (size,), generator=draws).tolist()
+        chosen = torch.randint(len(corpus), (64,), generator=draws).tolist()
         yield corpus.batch([corpus.pairs[number] for number in chosen])

@@ -1,4 +1,4 @@
-"""The eleven pieces of `unmasked/plain.py` as text, and what becomes of them with a mistake."""
+"""Cuts the eleven pieces out of `unmasked/plain.py` as text, and plants mistakes in them."""
 
 import ast
 import inspect
@@ -13,17 +13,17 @@ STEPS = (
     "padding_mask", "causal_mask", "positions", "attention", "MultiHeadAttention", "FeedForward",
     "EncoderLayer", "DecoderLayer", "Transformer", "generate", "loss",
 )  # fmt: skip
-Changes = tuple[tuple[str, str], ...]  # of a text: old, new
+Changes = tuple[tuple[str, str], ...]  # each replaces an old text by a new one
 
 
 @cache
 def text(step: str) -> str:
-    """The lines of plain.py that define a piece."""
+    """Returns the lines of plain.py that define a piece."""
     return defined(inspect.getsource(plain), step)
 
 
 def defined(source: str, name: str) -> str:
-    """The lines that define a function or a class at the top of a file, with its decorators."""
+    """Returns the lines that define a top-level function or class, or "" if there is none."""
     for node in reversed(ast.parse(source).body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return lines_of(source, node)
@@ -31,14 +31,14 @@ def defined(source: str, name: str) -> str:
 
 
 def lines_of(source: str, node: ast.stmt) -> str:
-    """Of a statement, with its decorators."""
+    """Returns the lines of a statement, with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(each.lineno for each in decorators)])
     return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
 
 
 def changed(step: str, changes: Changes) -> str:
-    """A piece's text with each `old` replaced by its `new`; `old` occurs exactly once."""
+    """Replaces texts in a piece; raises ValueError unless each old one occurs exactly once."""
     lines = text(step)
     for old, new in changes:
         if lines.count(old) != 1:
@@ -48,14 +48,14 @@ def changed(step: str, changes: Changes) -> str:
 
 
 def piece(step: str, changes: Changes) -> Any:
-    """The function or class with a mistake in it; every other piece is as in plain.py."""
+    """Returns a function or class with a mistake in it; it uses plain.py's other pieces."""
     names: dict[str, Any] = dict(vars(plain))
     exec(changed(step, changes), names)
     return names[step]
 
 
 def whole(mistakes: Iterable[tuple[str, Changes]]) -> str:
-    """The text of plain.py with mistakes in its pieces."""
+    """Returns the text of plain.py with mistakes in its pieces."""
     source = inspect.getsource(plain)
     for step, changes in mistakes:
         source = source.replace(text(step), changed(step, changes))
@@ -63,8 +63,8 @@ def whole(mistakes: Iterable[tuple[str, Changes]]) -> str:
 
 
 def module(source: str) -> ModuleType:
-    """A changed plain.py, run."""
+    """Runs a changed text of plain.py as a module."""
     made = ModuleType("mistaken")
-    made.__file__ = plain.__file__  # from_pretrained finds the models beside it
+    made.__file__ = plain.__file__  # from_pretrained looks for the models beside this file
     exec(source, vars(made))
     return made

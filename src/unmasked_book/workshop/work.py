@@ -1,4 +1,4 @@
-"""What a reader calls, in a notebook or through the command: attempt, hint, solution, finish."""
+"""Defines what a reader calls, in a notebook or in a shell: attempt, hint, solution, finish."""
 
 import contextlib
 import io
@@ -13,25 +13,24 @@ import torch
 
 import unmasked
 from unmasked.errors import require_choice, require_whole
-from unmasked.text.corpus import Corpus
 from unmasked.text.sources import phrasebook_data, phrasebook_test
 from unmasked_book.workshop import hunting
 from unmasked_book.workshop.files import Pieces, UnreadableError, collected, named
-from unmasked_book.workshop.practice import learner, practise, translated
+from unmasked_book.workshop.practice import practise, translated
 from unmasked_book.workshop.reference import STEPS, defined, text
-from unmasked_book.workshop.verdicts import REPORT, Verdict, examine
+from unmasked_book.workshop.wording import REPORT, Verdict, examine
 
 BOOK = "https://transformer-unmasked.github.io/unmasked/book/"
 
 
 @cache
 def steps() -> dict[str, dict[str, Any]]:
-    """Chapter, minutes and hints of each step."""
+    """Reads the chapter, the minutes and the hints of each step."""
     return tomllib.loads(Path(__file__).with_name("steps.toml").read_text("utf-8"))
 
 
 def attempt(pieces: Pieces, step: str | None = None) -> None:
-    """Looks at every piece, or at one, and says which mistake the first wrong one makes.
+    """Looks at every piece, or at one, and prints which mistake the first wrong one makes.
 
     `pieces` is `globals()` in a notebook, or the path of a file.
     """
@@ -39,7 +38,7 @@ def attempt(pieces: Pieces, step: str | None = None) -> None:
 
 
 def looked(pieces: Pieces, step: str | None = None) -> bool:
-    """Whether all is right. Pieces that are not begun wait; at the first wrong one it stops."""
+    """Does what `attempt` does; returns True if all is right. It passes over unwritten pieces."""
     shell = isinstance(pieces, str | Path)
     try:
         if shell and (seed := hunting.seed_of(Path(pieces))):
@@ -85,12 +84,12 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
 
 
 def call(shell: bool, action: str, step: str, more: str = "") -> str:
-    """How it is asked for."""
+    """Writes the call of an action as a shell, or a notebook, takes it."""
     return f"unmasked workshop {action} {step}" if shell else f'{action}("{step}"{more})'
 
 
 def whole(mine: Mapping[str, Any], shell: bool) -> bool:
-    """All eleven are right: then trained weights fit, and nothing is found by unmasked.check."""
+    """Prints translations by eleven right pieces with trained weights, and what check finds."""
     with contextlib.redirect_stdout(io.StringIO()):
         texts = translated(mine)
         torch.manual_seed(0)
@@ -109,7 +108,7 @@ def whole(mine: Mapping[str, Any], shell: bool) -> bool:
 
 
 def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
-    """The first of three hints, a question; the second says where, the third is a line."""
+    """Prints one of three hints: a question, then the place, then a line with a gap."""
     require_choice("step", step, STEPS)
     require_whole("number", number, 1, 3)
     print(f"{step}, hint {number} of 3: {steps()[step]['hints'][number - 1]}")
@@ -119,7 +118,7 @@ def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
 
 
 def solution(step: str, pieces: Pieces = None) -> None:
-    """Ours; and before it yours, if the pieces are given."""
+    """Prints our solution of a step, after the reader's own if the pieces are given."""
     require_choice("step", step, STEPS)
     if pieces is not None and (mine := defined(collected(named(pieces)), step)):
         print(f"# yours\n{mine}\n\n# ours")
@@ -127,7 +126,7 @@ def solution(step: str, pieces: Pieces = None) -> None:
 
 
 def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
-    """Writes the pieces of a notebook into a file; one that is there is kept as FILE.old."""
+    """Writes the pieces of a notebook into a file, and keeps an older one as FILE.old."""
     path, source = Path(file), collected(named(pieces))
     if path.exists() and path.read_text("utf-8") != source:
         path.replace(path.with_name(path.name + ".old"))
@@ -136,12 +135,12 @@ def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
 
 
 def finish(pieces: Pieces, steps: int = 900) -> None:
-    """Trains the reader's model on the phrasebook with the reader's loss; then it translates."""
+    """Trains the reader's model on the phrasebook with the reader's loss, and lets it translate."""
     finished(pieces, steps)
 
 
 def finished(pieces: Pieces, steps: int) -> bool:
-    """Whether there was something to train."""
+    """Does what `finish` does; returns False if a piece is not right, so nothing was trained."""
     mine = named(pieces)
     for step in STEPS:
         if not (verdict := examine(step, mine.get(step))).right:
@@ -151,11 +150,11 @@ def finished(pieces: Pieces, steps: int) -> bool:
     torch.set_num_threads(1)  # on a busy machine two wait for each other at every small step
     try:
         torch.manual_seed(0)
-        model = learner(mine, data)
+        sizes = (64, 4, 2, 256, 0.0)  # d_model, n_heads, n_layers, d_ff, dropout
+        model = mine["Transformer"](len(data.source), len(data.target), *sizes)
         losses = practise(mine, model, data, steps)
         tests = phrasebook_test(300)
-        corpus = Corpus.of(data.source, data.target, [(each.german, "") for each in tests])
-        source, _ = corpus.batch()
+        source, _ = data._replace(training=[(each.german, "") for each in tests]).corpus().batch()
         rows = mine["generate"](model.eval(), source, 30).tolist()
     finally:
         torch.set_num_threads(threads)
@@ -163,9 +162,8 @@ def finished(pieces: Pieces, steps: int) -> bool:
     right = sum(text == each.english for text, each in zip(written, tests, strict=True))
     print(f"The loss fell from {losses[0]:.2f} to {losses[-1]:.2f} in {steps} steps.")
     more = " (after 900 steps about 280)" if steps < 900 else ""
-    print(
-        f"Of {len(tests)} sentences with combinations it has never seen, {right} are right{more}:"
-    )
-    for english, each in list(zip(written, tests, strict=True))[:4]:
+    unseen = f"{len(tests)} sentences with combinations it has never seen"
+    print(f"Of {unseen}, {right} are right{more}:")
+    for english, each in zip(written[:4], tests, strict=False):
         print(f"  {each.german} → {english}")
     return True

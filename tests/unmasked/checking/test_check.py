@@ -1,4 +1,4 @@
-"""`unmasked.check` finds what is wrong with a model, accuses no other, and leaves it as it was."""
+"""Tests that `unmasked.check` finds faults, accuses no sound model, and leaves each as it was."""
 
 import copy
 import math
@@ -17,7 +17,7 @@ from torch import nn
 import unmasked
 from helpers import DEVICES, small_config
 from helpers.refusals import refusals
-from unmasked import Transformer, check
+from unmasked import Transformer, check, plain
 from unmasked.checking.report import CLAIMS, Finding, Report
 from unmasked.masks import causal_mask
 from unmasked_book.experiments.lstm import recurrent_like
@@ -38,7 +38,7 @@ from unmasked_book.workshop.reference import module, whole
 
 
 class Baggage(Healthy):
-    """What a module may hold without harm."""
+    """Holds what a module may hold without harm; the computed tensor forbids a copy."""
 
     def __init__(self):
         super().__init__()
@@ -56,6 +56,55 @@ def other_padding():
     return changed.Transformer(*SIZES)
 
 
+class Experts(nn.Module):
+    """Sends each word to one of eight experts, or to all and counts the others for nothing."""
+
+    def __init__(self, everywhere):
+        super().__init__()
+        self.everywhere, self.router = everywhere, nn.Linear(WIDTH, 8, bias=False)
+        self.experts = nn.ModuleList(plain.FeedForward(WIDTH, 16) for _ in range(8))
+
+    def forward(self, x):
+        chances = self.router(x).softmax(-1)
+        shares = chances * (chances == chances.amax(-1, keepdim=True))
+        if self.everywhere:
+            return sum(expert(x) * shares[..., [i]] for i, expert in enumerate(self.experts))
+        y = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            rows = shares[..., i] > 0
+            if rows.any():
+                y[rows] = expert(x[rows]) * shares[rows][:, [i]]
+        return y
+
+
+def mixture(*, everywhere):
+    model = Healthy()
+    for layer in [*model.encoder, *model.decoder]:
+        layer.feed_forward = Experts(everywhere)
+    return model
+
+
+def large():
+    model = Healthy()
+    for parameter in model.parameters():
+        parameter.data.mul_(100)
+    return model
+
+
+def wrapped():
+    """Returns a model whose copies would call the original's forward."""
+    model = Healthy()
+    forward = model.forward
+    model.forward = lambda *words: forward(*words)
+    return model
+
+
+def sparse():
+    model = Healthy()
+    model.source_embedding.sparse = True
+    return model
+
+
 def a_loss_in_training(model, *words):
     logits = model(*words)
     return logits.mean() if model.training else logits
@@ -67,7 +116,6 @@ def no_graph_in_evaluation(model, *words):
 
 
 def log_probabilities(model, *words):
-    """Padding is never said."""
     return model(*words).index_fill(2, torch.tensor(0), -math.inf).log_softmax(-1)
 
 
@@ -82,10 +130,16 @@ HEALTHY = {
     "learned positions, no bias": (ours(positions="learned", max_len=12, bias=False), {}),
     "convolutions, three matrices tied": (ours(feed_forward="conv", tie_embeddings=True), {}),
     "bfloat16": (lambda: Transformer(small_config()).bfloat16(), {}),
+    "float16": (lambda: Transformer(small_config()).half(), {}),
+    "experts that some words call": (lambda: mixture(everywhere=False), VOCABULARIES),
+    "experts that all words call": (lambda: mixture(everywhere=True), VOCABULARIES),
+    "weights a hundred times as large": (large, VOCABULARIES),
+    "forward put in place of another": (wrapped, VOCABULARIES),
+    "sparse gradients": (sparse, VOCABULARIES),
     "de-en": (lambda: unmasked.load("de-en").model, {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
     "other padding": (other_padding, VOCABULARIES | {"padding": 4}),
-    "LSTM": (lambda: recurrent_like(Healthy(), TARGET, 0, n_layers=2), VOCABULARIES),
+    "LSTM": (lambda: recurrent_like(Healthy(), TARGET, 0), VOCABULARIES),
     "each layer called for each word": (Healthy, VOCABULARIES | {"forward": step}),
     "baggage": (Baggage, VOCABULARIES),
     "a loss in training": (Healthy, VOCABULARIES | {"forward": a_loss_in_training}),
@@ -106,14 +160,16 @@ def test_a_healthy_model_is_accused_of_nothing(name, device):
     assert report.ok
     assert [finding.property for finding in report.findings] == list(CLAIMS)
     notes = {place for place, verdict in report.verdicts.items() if verdict == "note"}
-    half = "bfloat16" in name  # what changes places may be lost in rounding
+    half = "float16" in name  # what changes places may be lost in rounding
     assert notes <= ({"gradient", "order"} if half else {"gradient"})
+    others = {place for place, verdict in report.verdicts.items() if verdict == "not offered"}
+    assert others <= {"cached"}
     cached = "step" in options or (isinstance(model, Transformer) and "forward" not in options)
     assert report["cached"].verdict == ("passed" if cached else "not offered")
 
 
 def found(model, verdict="fault", **options):
-    """What a model is told; where it is notes, there is nothing worse."""
+    """Returns the findings of one verdict by property; where they are notes there is no fault."""
     report = check(model, quiet=True, **options)
     assert verdict == "fault" or report.ok
     return {each.property: each for each in report.findings if each.verdict == verdict}
@@ -140,12 +196,67 @@ def test_a_fault_is_found_and_no_other(name):
     assert all(fault.advice for fault in faults.values())
 
 
-def test_what_are_no_logits_does_not_run():
-    def forward(model, *words):
-        return model(*words).index_fill(1, torch.tensor(2), -math.inf)
+class Unprintable(Exception):
+    def __str__(self):
+        raise self
 
+
+def raising(error):
+    def forward(*_):
+        raise error
+
+    return forward
+
+
+@pytest.mark.parametrize(
+    ("forward", "what"),
+    [
+        (lambda m, *xy: m(*xy).index_fill(1, torch.tensor(2), -math.inf), r"output\[2\] .*"),
+        (lambda m, *xy: m(*xy).to_sparse(), ".* no floating-point tensor but torch.sparse_coo"),
+        (raising(ValueError("\x1b[31m" + "x" * 100_000)), r"ValueError: \\x1b\[31mx{1,500}…"),
+        (raising(Unprintable()), "Unprintable"),
+    ],
+)
+def test_what_are_no_logits_does_not_run(forward, what):
     [runs] = found(Healthy(), **VOCABULARIES, forward=forward).values()
-    assert (runs.property, runs.what[:9]) == ("runs", "output[2]")
+    assert runs.property == "runs"
+    assert re.fullmatch(what, runs.what)
+
+
+class Stubborn(list):
+    def __iter__(self):
+        raise ValueError
+
+
+def test_a_question_that_fails_is_no_fault_of_the_model():
+    model = Healthy()
+    model.stubborn = Stubborn()
+    report = check(model, quiet=True, **VOCABULARIES)
+    assert report.ok
+    assert report["registered"].what == "the question failed: ValueError:"
+
+
+def test_a_batch_that_is_sorted_and_not_put_back_is_found():
+    def forward(model, source, target):
+        order = (source == 0).sum(1).argsort(stable=True)
+        return model(source[order], target[order])
+
+    assert set(found(Healthy(), **VOCABULARIES, forward=forward)) == {"padding"}
+
+
+class Sized(nn.Embedding):
+    def forward(self, size):
+        return super().forward(torch.zeros(size).long())
+
+
+def test_an_embedding_may_be_called_with_a_size():
+    def forward(model, source, target):
+        model.sized(target.shape)
+        return model(source, target)
+
+    model = FAULTY["no positions in the decoder"].make()
+    model.sized = Sized(1, 1).requires_grad_(False)
+    assert found(model, **VOCABULARIES, forward=forward)["order"].what.startswith("one word repe")
 
 
 def test_nothing_is_compared_where_two_calls_differ():
@@ -178,8 +289,6 @@ def test_weights_that_begin_with_zero_may_hide_what_is_behind_them():
 
 
 def test_a_mask_without_its_diagonal_is_noted_where_the_first_row_is_looked_after():
-    """Each word still reaches its own output, by the residual, and attention leaves it out."""
-
     def strictly(model, source, target):
         mask = (target != 0)[:, None, None] & causal_mask(target.shape[1]).tril(-1)
         return model(source, target, target_mask=mask)
@@ -197,7 +306,7 @@ def test_probabilities_and_what_rounding_alone_moves_are_noted():
 
 
 def test_layers_that_are_copies_are_noted_and_copied_embeddings_are_a_fault():
-    """A square matrix of a layer is a layer's; an embedding may be as wide as its vocabulary."""
+    """The embeddings are as wide as the vocabulary, and the layers' matrices are square, too."""
     model = Transformer(small_config(d_model=16, source_vocab=16, target_vocab=16))
     first, second = model.encoder.layers
     first.self_attention.load_state_dict(second.self_attention.state_dict())
@@ -219,7 +328,7 @@ def test_what_is_tied_is_one_parameter():
 
 
 class Busy(Healthy):
-    """Forward changes all that it can reach."""
+    """Changes all that a forward can reach."""
 
     stop = None
 
@@ -248,16 +357,18 @@ class Busy(Healthy):
 
 
 def state_of(model):
-    """Copies of whatever a call of it changes."""
+    """Returns what a call changes: first what is always put back, then what only a copy spares."""
     parameters, modules = list(model.parameters()), list(model.modules())
-    numbers = [*parameters, *(p.grad for p in parameters), model.calls, *model.kept.values()]
-    numbers += [model.hidden[0].weight, torch.get_rng_state()]
+    numbers = [*parameters, *(p.grad for p in parameters), model.calls, torch.get_rng_state()]
     numbers.append(np.random.get_state()[1])  # noqa: NPY002
     flags = [p.requires_grad for p in parameters], [module.training for module in modules]
-    plain = list(model.kept), vars(model.diary), model.last, random.getstate()
-    return copy.deepcopy(([x.tolist() for x in numbers], flags, plain))
+    deep = [*model.kept.values(), model.hidden[0].weight]
+    plain = list(model.kept), vars(model.diary)
+    always = [x.tolist() for x in numbers], flags, random.getstate(), model.last
+    return copy.deepcopy((always, ([x.tolist() for x in deep], plain)))
 
 
+@pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize(
     ("stop", "expected"),
     [
@@ -266,8 +377,9 @@ def state_of(model):
         (KeyboardInterrupt(), set()),
     ],
 )
-def test_the_model_and_the_random_numbers_are_left_as_they_were(stop, expected):
+def test_the_model_and_the_random_numbers_are_left_as_they_were(stop, expected, copied):
     model, faults = Busy(), set()
+    model.computed = None if copied else model.generator.weight / 2
     sum(parameter.sum() for parameter in model.parameters()).backward()
     model.encoder[1].eval()
     model.stop = stop
@@ -275,7 +387,7 @@ def test_the_model_and_the_random_numbers_are_left_as_they_were(stop, expected):
     with suppress(KeyboardInterrupt):
         faults = set(found(model, **VOCABULARIES))
     assert faults == expected
-    assert state_of(model) == before
+    assert state_of(model)[: 1 + copied] == before[: 1 + copied]
     assert dict(model.named_modules()) == parts
 
 
@@ -349,6 +461,7 @@ test_what_cannot_be_asked_is_refused = refusals(
     (asked(target_vocab=10**12), "target_vocab: expected at most .*, got 1000000000000"),
     (asked(padding=13), "padding: expected a token below source_vocab=13, got 13"),
     (asked(seed=-1), "seed: .* at least 0, got -1"),
+    (asked(seed=2**64), "seed: .* at most 18,.*, got 18446744073709551616"),
     (asked(forward="model"), "forward: expected a function of .*, got str"),
     (asked(tied=[("generator.weight", "words.weight")]), "tied: .*, got 'words.weight'"),
 )

@@ -1,4 +1,4 @@
-"""The commands on captions: trained in subwords, and scored with BLEU."""
+"""Tests the commands on captions, with subwords and BLEU."""
 
 import re
 import sys
@@ -25,7 +25,7 @@ TINY = ["data.vocabulary=200", "model.d_model=8", "model.n_heads=2", "model.n_la
 
 @pytest.fixture(autouse=True, scope="module")
 def own_captions():
-    """Our own in the place of Multi30k's."""
+    """Puts captions of our own in the place of Multi30k's."""
 
     def fake(split="train"):
         return {"train": PAIRS[:60], "val": PAIRS[60:70]}.get(split, PAIRS[70:])
@@ -38,7 +38,7 @@ def own_captions():
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Trained in bfloat16, as the preset says, and with the loss in parts."""
+    """Trains in bfloat16, as the preset says, and computes the loss in parts."""
     folder = tmp_path_factory.mktemp("captions") / "run"
     settings = [word for change in TINY for word in ("--set", change)]
     given = ["--preset", "multi30k-en-de", "--out", str(folder), "--device", "cpu", "--every", "2"]

@@ -1,4 +1,4 @@
-"""`python -m unmasked` as its users call it, and as those do who try to break it."""
+"""Tests `python -m unmasked` as users call it, and as those do who try to break it."""
 
 import io
 import os
@@ -39,7 +39,7 @@ QUIETLY = "--quiet --device cpu --every 5"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A training's folder, beside its recipe."""
+    """Trains once, and returns the folder; the recipe is beside it."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "tiny.toml").write_text(TINY)
     with pytest.MonkeyPatch.context() as patch:
@@ -76,7 +76,7 @@ def command(monkeypatch, capsys, tmp_path, run):
 
 @pytest.fixture(scope="module")
 def words(run):
-    """Some that the model knows."""
+    """Returns words that the model knows."""
     return Translator.load(run).source.words[5:10]
 
 
@@ -115,7 +115,7 @@ def test_a_folder_that_holds_a_model_is_not_overwritten(command, run, tmp_path):
 
 
 def test_settings_come_from_the_preset_then_the_file_then_the_command_line(tmp_path):
-    """Also from a file that begins as some editors write it; values are TOML, or else text."""
+    """Reads, too, a file with a byte order mark; a value is TOML, or else text."""
     path = tmp_path / "my.toml"
     text = '[model]\nd_ff = 32\n[training]\nrate = "none"\nschedule = "paper"\nseed = 1\n'
     path.write_text(text, encoding="utf-8-sig")
@@ -181,7 +181,7 @@ def test_options_reach_the_search(command, words, monkeypatch):
 def test_sampling_prints_so_many_lines_of_each_sentence_the_same_with_a_seed(
     command, words, monkeypatch
 ):
-    """Also of an empty one; and in portions, each of which has draws of its own."""
+    """Includes an empty sentence, and portions, each of which has draws of its own."""
     line = "translate --model run --sample 3 --temperature 50 --top-k 9 --seed 1"
     text = f"{words[0]}\n\n{words[0]}\n".encode()
     for at_once in (1024, 1):
@@ -223,7 +223,7 @@ def test_a_word_cannot_command_the_terminal(command, option):
 
 
 def knowing(pairs, folder):
-    """A model, not trained, that knows the words of these pairs."""
+    """Saves an untrained model that knows the words of these pairs."""
     words = [Words.of(pair[side] for pair in pairs) for side in (0, 1)]
     sizes = {"source_vocab": len(words[0]), "target_vocab": len(words[1])}
     Translator(Transformer(small_config(**sizes)), *words).save(f"{folder}/{MODEL}")
@@ -270,7 +270,7 @@ def test_info_says_what_the_folder_holds(command, run):
 
 
 def refused(found, name, message):
-    """In one line that begins with the argument, and says what to do."""
+    """Asserts that a command ended with one line that says what is wrong and what to do."""
     assert (found.status, found.out) == (1, "")
     assert re.match(f"python -m unmasked {name}: {message}", found.err)
     assert re.search(r"; \w", found.err)
@@ -343,7 +343,7 @@ def test_a_command_line_that_cannot_be_read_is_said_with_the_usage(command, line
 
 
 def test_the_best_device_unless_another_is_named(monkeypatch):
-    """Some builds of PyTorch for GPUs raise an error where none is and one counts them."""
+    """Guards against counting GPUs where there is none: some builds of PyTorch raise an error."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: pytest.fail("counted"))
     assert options.chosen_device(None) == torch.device("cpu")
@@ -388,7 +388,7 @@ def test_a_reader_that_leaves_early_ends_the_command_in_silence(command, tmp_pat
 
 
 def test_what_is_written_is_utf_8_whatever_the_locale_says(run):
-    """In a process of its own, which is also the only one here that begins as a user's."""
+    """Runs the only process here that starts as a user's does."""
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-m", "unmasked", "translate", "--model", run, "größeres"]
     found = subprocess.run(call, capture_output=True, env=environment, timeout=100)

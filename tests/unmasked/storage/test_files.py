@@ -1,4 +1,4 @@
-"""A file of tensors: all that is needed, nothing twice, whole whatever happens."""
+"""Tests that a file of tensors keeps every bit, and is complete whatever interrupts a writing."""
 
 import copy
 import errno
@@ -19,7 +19,7 @@ from unmasked.storage.weights import set_tensors, tensors_of
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
 def test_every_bit_comes_back(tmp_path, dtype):
-    """And stays as it is when the file changes."""
+    """Checks, too, that the tensors stay the same when the file changes."""
     matrix = torch.randn(3, 4).mul(9).to(dtype)
     number, empty = torch.tensor(3.0).to(dtype), torch.zeros(0, 2).to(dtype)
     kept = {"a": matrix, "turned": matrix.T, "column": matrix[:, 1], "one": number, "no": empty}
@@ -64,7 +64,7 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, where, error):
 
 
 def test_killed_before_any_operation_of_a_save_it_leaves_the_old_model_or_the_new(tmp_path):
-    """The next save begins anew what was left, and leaves one file."""
+    """Checks, too, that the next save leaves one file."""
     file = tmp_path / "at" / "m.safetensors"
     made("old").save(file)
     deaths = killed(file.parent, lambda: made("new").save(file), tmp_path / "copies")
@@ -79,7 +79,7 @@ def test_killed_before_any_operation_of_a_save_it_leaves_the_old_model_or_the_ne
 
 
 def test_two_that_save_into_one_file_leave_one_that_loads_also_while_a_third_reads(tmp_path):
-    """Both save two models in turn, with pauses in which this process reads."""
+    """Lets two processes save two models in turn, while this process reads."""
     file = tmp_path / "m.safetensors"
     made("old").save(file)
     writers = together(2, save_in_turn, file, join=False)

@@ -1,4 +1,4 @@
-"""Sentence pairs in batches that a seed decides, held in memory or read as it goes."""
+"""A seed decides the batches of a corpus, which is in memory or read during training."""
 
 from itertools import islice
 
@@ -35,7 +35,7 @@ BOTH = pytest.mark.parametrize("made", [held, streamed])
 
 
 def some(corpus, count=30, *, max_tokens=60, seed=0, start=Cursor()):  # noqa: B008
-    """Batches as lists of numbers, there and back, each with its labels and the place after it."""
+    """Lists batches as numbers, in both directions, each with its labels and the place after it."""
     found = []
     for batch, place in islice(corpus.stream(max_tokens, seed, start), count):
         sides = [x.tolist() for back in (False, True) for x in corpus.batch(batch, back)]
@@ -48,7 +48,7 @@ def some(corpus, count=30, *, max_tokens=60, seed=0, start=Cursor()):  # noqa: B
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=200), room=st.integers(40, 300))
 def test_every_sentence_once_and_no_batch_too_large(lengths, room):
-    batches = batches_by_tokens(lengths, room, generator=torch.Generator().manual_seed(0))
+    batches = batches_by_tokens(lengths, room)
     assert sorted(number for batch in batches for number in batch) == list(range(len(lengths)))
     assert all(max(lengths[i] for i in batch) * len(batch) <= room for batch in batches)
 
@@ -93,7 +93,7 @@ def test_an_epoch_has_each_pair_once_in_batches_that_are_not_too_large(made):
 
 @BOTH
 def test_the_order_follows_from_the_seed_and_changes_from_pass_to_pass(made):
-    """Other random numbers do not matter."""
+    """Random numbers that are drawn elsewhere make no difference."""
     passes = [str(list(made().epoch(epoch, 60, seed))) for epoch in (0, 1) for seed in (0, 1)]
     assert len(set(passes)) == 4
     torch.manual_seed(3)
@@ -141,16 +141,14 @@ def test_no_more_than_a_buffer_is_read_ahead():
 
 
 def test_training_from_a_stream_is_training_from_memory_also_when_resumed(tmp_path):
-    def model():
-        return small(source_vocab=len(LETTERS), target_vocab=len(LETTERS))
-
-    whole, parts = model(), model()
+    sizes = {"source_vocab": len(LETTERS), "target_vocab": len(LETTERS)}
+    whole, stopped, parts = (small(**sizes) for _ in range(3))
     quiet(whole, corpus=held())
     options = {"corpus": streamed(buffer=ALL), "folder": tmp_path, "checkpoint_every": 5}
     with stopping_at(8), pytest.raises(KeyboardInterrupt):
-        quiet(model(), **options)
+        quiet(stopped, **options)
     with pytest.raises(ValueError, match="resume: expected data="):
-        quiet(model(), **{**options, "corpus": streamed(buffer=16)}, resume=True)
+        quiet(parts, **{**options, "corpus": streamed(buffer=16)}, resume=True)
     quiet(parts, **options, resume=True)
     assert same_tensors(tensors_of(whole), tensors_of(parts))
 
@@ -183,6 +181,8 @@ test_what_is_refused = refusals(
     (lambda: pad([[3], []]), "sentences: expected sentences of at least one token"),
     (lambda: streamed(buffer=0), "buffer: expected a whole number of at least 1, got 0"),
     (lambda: next(streamed([]).stream(60, 0)), "read: expected at least one pair.*, got none"),
+    (lambda: sentence_pairs(0), "count: expected a whole number of at least 1, got 0"),
+    (lambda: sentence_pairs(1, seed=2.5), "seed: expected a whole number"),
     (lambda: load_data("bible", {}), "data.name: expected .* 'multi30k' or 'files', got 'bible'"),
     (lambda: load_data("phrasebook", {"count": 5, "size": 3}),
          r"\[data\] of phrasebook: expected 'count' or 'seed', got 'size'"),
@@ -196,8 +196,7 @@ test_what_is_refused = refusals(
 
 def test_the_phrasebook_has_vocabularies_of_its_training_sentences_and_held_out_ones_for_tests():
     data = load_data("phrasebook", {"count": 200, "seed": 4})
-    assert data.training == [(pair.german, pair.english) for pair in sentence_pairs(200, seed=4)]
-    for side, words in enumerate((data.source, data.target)):
-        assert set(words.words[3:]) == {w for pair in data.training for w in pair[side].split()}
-
+    assert data.training == [pair[:2] for pair in sentence_pairs(200, seed=4)]
+    for vocabulary, texts in zip(data[1:3], zip(*data.training, strict=True), strict=True):
+        assert set(vocabulary.words[3:]) == set(" ".join(texts).split())
     assert phrasebook_test(30) == sentence_pairs(30, seed=1, held_out=True)

@@ -1,4 +1,4 @@
-"""Multi30k from a folder, from a server, and from the cache: what is checked, and what is said."""
+"""Multi30k is read from a folder, a server or the cache, and its files are checked."""
 
 import gzip
 import hashlib
@@ -21,13 +21,12 @@ PAIRS = [(de.strip(), en.strip()) for de, en in zip(GERMAN, ENGLISH, strict=True
 
 
 def packed(text):
-    return gzip.compress(text.encode(), mtime=0)  # the same whenever it is called
+    return gzip.compress(text.encode(), mtime=0)  # the same bytes at any time
 
 
 def flipped(data):
-    """One bit in the middle is another."""
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+    """Returns the data with its last bit changed."""
+    return data[:-1] + bytes([data[-1] ^ 1])
 
 
 DE, EN = packed("\n".join(GERMAN)), packed("".join(f"{text}\n" for text in ENGLISH))
@@ -36,7 +35,7 @@ FILES = {"tiny.de.gz": DE, "tiny.en.gz": EN}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """A split of three pairs; of one file SHA-256 is known, of the other MD5."""
+    """Makes a split of three pairs; one file has a SHA-256 sum, the other an MD5 sum."""
     monkeypatch.delenv("UNMASKED_DATA", raising=False)
     monkeypatch.setattr(module, "SPLITS", ("tiny",))
     monkeypatch.setattr(module, "SUMS", {
@@ -49,7 +48,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def fill(folder, **changes):
-    """With the two files, or others in their place."""
+    """Writes the two files, or others in their place."""
     folder.mkdir(parents=True, exist_ok=True)
     others = {f"tiny.{language}.gz": content for language, content in changes.items()}
     for name, content in (FILES | others).items():
@@ -74,7 +73,7 @@ def test_the_splits():
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """It is enough: no download, not even the package for it."""
+    """Names a folder, with which nothing needs to be downloaded."""
     monkeypatch.setattr(module, "download", lambda _: pytest.fail("asked for pooch"))
     monkeypatch.setenv("UNMASKED_DATA", str(tmp_path / "data"))
     return tmp_path / "data"
@@ -101,10 +100,9 @@ def test_the_folder_or_its_subfolder_and_nothing_is_written(folder, inside):
     ],
 )
 def test_a_file_that_is_missing_or_damaged(folder, name, put, message):
-    file = fill(folder) / f"tiny.{name}.gz"
-    file.unlink()
-    if put:
-        file.write_bytes(put)
+    file = fill(folder, **{name: put or b""}) / f"tiny.{name}.gz"
+    if put is None:
+        file.unlink()
     path, address = re.escape(str(file)), re.escape(module.BASE + file.name)
     with pytest.raises(ValueError, match=f"^{path}: expected {message}; put {address}"):
         multi30k("tiny")
@@ -115,7 +113,7 @@ def test_a_file_that_is_missing_or_damaged(folder, name, put, message):
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    """The folder that it serves."""
+    """Serves a folder, and returns it."""
     for variable in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(variable, "*")
     folder = fill(tmp_path / "served")
@@ -145,7 +143,7 @@ def test_each_file_is_fetched_once_unless_it_is_damaged(server, cache, monkeypat
 
 
 def no_download(reason):
-    """One sentence: which file, why, and what to do."""
+    """Expects an error that says which file is missing, why, and what to do."""
     address = re.escape(f"{module.BASE}tiny.de.gz")
     with pytest.raises(OSError, match=rf"^{address}: not downloaded \({reason}\); .*UNMASKED_DATA"):
         multi30k("tiny")

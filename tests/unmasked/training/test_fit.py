@@ -1,4 +1,4 @@
-"""The shortest loop: Adam's steps, at rates that rise and fall."""
+"""Tests that `fit` takes Adam's steps, at rates that rise and fall."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from unmasked.training.fit import fit
 
 
 def test_losses_are_those_before_each_step_and_the_rate_rises_for_a_third_and_falls_to_nothing():
-    """Where the gradient is always 1, each step of Adam is nearly as long as the rate."""
+    """Keeps the gradient at 1, so that each step of Adam is nearly as long as the rate."""
     model, seen = nn.ParameterDict({"x": torch.zeros(1, dtype=torch.float64)}).eval(), []
 
     def height(model, one):
@@ -30,8 +30,5 @@ def test_losses_are_those_before_each_step_and_the_rate_rises_for_a_third_and_fa
 
 test_what_cannot_be_fitted_is_refused = refusals(
     (lambda: fit(nn.Linear(1, 1), len, []), "batches: expected at least one batch, got none"),
-    (
-        lambda: fit(nn.Linear(1, 1), len, [()], rate=1.1),
-        "rate: expected a number .*, got 1.1",
-    ),
+    (lambda: fit(nn.Linear(1, 1), len, [()], rate=1.1), "rate: expected a number .*, got 1.1"),
 )

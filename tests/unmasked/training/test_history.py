@@ -1,4 +1,4 @@
-"""What a training measured: as text, plot and file."""
+"""Tests that a history gives columns, text and a file, and refuses unknown names."""
 
 import csv
 import math
@@ -8,9 +8,8 @@ from unmasked.training.history import History
 
 
 def example():
-    history = History()
-    history.add(0, {"exact": 0.25})
-    history.add(5, {"loss": 3.14159, "seconds": 0.5})
+    first = {"step": 0, "exact": 0.25}
+    history = History([first, {"step": 5, "loss": 3.14159, "seconds": 0.5}])
     history.add(10, {"loss": 2.0, "seconds": 12345.678})
     history.add(10, {"exact": 0.75})
     return history

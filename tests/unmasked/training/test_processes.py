@@ -1,4 +1,4 @@
-"""Several processes share out a batch: the loss and the weights are those of one."""
+"""Tests that several processes give the loss and the weights of one process."""
 
 import json
 
@@ -16,7 +16,7 @@ GPU, CPU = torch.device("cuda", 3), torch.device("cpu")
 
 
 def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
-    """Three: a sum of two does not depend on its order."""
+    """Uses three processes, because a sum of two numbers does not depend on their order."""
     together(3, side_by_side.resume, tmp_path)
     through = load_file(tmp_path / "through0.safetensors")
     for name in ("resumed0", "resumed1", "resumed2", "through2"):
@@ -25,7 +25,7 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
 
 
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path):
-    """Also where one of them has no sentence, and where each computes in parts."""
+    """Includes a process without a sentence, and updates that are computed in parts."""
     together(2, side_by_side.trainings, tmp_path)
     assert not (tmp_path / "1").exists()  # only the first process writes
     for name in side_by_side.RECIPES:

@@ -1,4 +1,4 @@
-"""A training that is killed, damaged, ended, alone or not: how it goes on."""
+"""Tests how a training goes on after a kill, damage, a full disk or its end."""
 
 import copy
 import errno
@@ -22,7 +22,7 @@ from unmasked.training.trainer import CHECKPOINT, Trainer, read_checkpoint
 
 @pytest.fixture
 def folder(tmp_path):
-    """Of a training to step 12 that was stopped after 9, with a checkpoint of step 8."""
+    """Makes the folder of a training stopped after step 9 of 12, with a checkpoint of step 8."""
     recipe = replace(RECIPE, steps=np.int64(12))  # JSON has no such number
     with stopping_at(9), pytest.raises(KeyboardInterrupt):
         quiet(small(), recipe, folder=tmp_path / "run", checkpoint_every=4)
@@ -30,10 +30,11 @@ def folder(tmp_path):
 
 
 def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(tmp_path):
-    """In its second checkpoint."""
-    recipe, folder, whole = replace(RECIPE, steps=6), tmp_path / "folder", small()
-    options = {"recipe": recipe, "checkpoint_every": 2, "every": 5}
-    quiet(whole, recipe, every=5)
+    """Kills the training while it writes its second checkpoint."""
+    folder, whole = tmp_path / "folder", small()
+    options = {"recipe": replace(RECIPE, steps=6), "every": 5}
+    quiet(whole, **options)
+    options["checkpoint_every"] = 2
     with stopping_at(3), pytest.raises(KeyboardInterrupt):
         quiet(small(), **options, folder=folder)
     save, deaths = Trainer.save, []
@@ -56,7 +57,7 @@ def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(t
     ("step", "average"), [(0, 0.9), (1, None), (5, 0.9), (8, None), (8, 0.9), (11, None), (12, 0.9)]
 )
 def test_stopped_between_any_two_steps_it_goes_on_in_the_same_way(tmp_path, step, average):
-    """Weights, losses, norms and rates; also of windows that a checkpoint cuts in two; or done."""
+    """Compares weights and history; some notes cover steps before and after a checkpoint."""
     recipe = replace(RECIPE, average=average)
     options = {"every": 5, "checkpoint_every": 3, "folder": tmp_path}
     model, other = small(), small()

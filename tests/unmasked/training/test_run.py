@@ -1,4 +1,4 @@
-"""A translator from two files of text: what is read, kept, ended, resumed, shared out and said."""
+"""Tests trainings on two files of text, from reading them to the model in the folder."""
 
 import csv
 import gzip
@@ -39,7 +39,7 @@ WORDS = [
 
 @pytest.fixture(autouse=True, scope="module")
 def folder(tmp_path_factory):
-    """With train.de, train.en and so on, some of it packed."""
+    """Writes train.de, train.en and so on, plain and packed, and files that are refused."""
     path = tmp_path_factory.mktemp("text")
     parts = {"train": BROKEN + PAIRS[:40], "valid": PAIRS[40:50], "test": PAIRS[50:60],
              "more": PAIRS[60:] + PAIRS[60:80]}  # fmt: skip
@@ -66,7 +66,7 @@ def trained(out, valid=("valid.de", "valid.en"), recipe=None, **changes):
 
 
 def rows(out):
-    """Of its history, without the times."""
+    """Reads the history in a folder, without the times."""
     with (out / "history.csv").open() as file:
         return [{**row, "seconds": ""} for row in csv.DictReader(file)]
 
@@ -103,7 +103,7 @@ def test_a_stopped_training_on_files_goes_on_with_the_same_bits_and_then_further
 
 
 def test_other_texts_to_validate_with_are_another_training(tmp_path):
-    """What was the best so far would be measured with another yardstick."""
+    """Guards against comparing validation losses of different texts."""
     trained(tmp_path)
     with pytest.raises(ValueError, match=r"^resume: expected validation="):
         trained(tmp_path, valid=("test.de", "test.en"), resume=True)
@@ -202,7 +202,7 @@ def test_a_tenth_or_two_hundred_or_a_hundredth(tmp_path, pairs, count):
 def test_files_that_memory_does_not_hold_are_read_as_the_training_goes(
     tmp_path, monkeypatch, capsys
 ):
-    """With room for all in one portion, the weights are the same."""
+    """Checks, too, that the weights are the same if one portion holds all pairs."""
     whole = trained(tmp_path / "whole", valid=None)
     monkeypatch.setattr(sources, "IN_MEMORY", 100)
     assert isinstance(of_files("more.de", "more.en")().corpus(), StreamedCorpus)

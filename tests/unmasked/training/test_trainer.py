@@ -1,4 +1,4 @@
-"""The training engine: recipe, schedules, updates, averages, and the loop around them."""
+"""Tests the recipe, the schedules, updates, averages, and the loop around them."""
 
 import math
 from contextlib import nullcontext
@@ -25,7 +25,7 @@ NO_AVERAGE = replace(RECIPE, average=None)
 
 
 def exact():
-    """In float64, without dropout."""
+    """Makes a model in float64 and without dropout."""
     return small(dropout=0.0).double()
 
 
@@ -34,7 +34,7 @@ def copies(model):
 
 
 def meddle(model):
-    """Leaves gradients and the mode of training."""
+    """Leaves gradients behind, and the model in training mode."""
     translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
 
 
@@ -93,7 +93,7 @@ def test_the_corners_of_the_trapezoid():
 
 
 def updated(recipe, model=None, step=4, corpus=small_corpus()):  # noqa: B008
-    """Weights after one update, and what it measured."""
+    """Returns the weights after one update, with its loss and norm."""
     model = model or exact()
     measured = Trainer(model, corpus, recipe, ALONE).update(step, corpus.pairs[:12])
     return tensors_of(model), measured.tolist()
@@ -129,7 +129,7 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, c
 
 @pytest.mark.parametrize(("parts", "packed"), [(2, False), (3, True), (40, False), (40, True)])
 def test_parts_add_up_to_the_whole(parts, packed):
-    """Also where there are more parts than sentences."""
+    """Includes more parts than sentences."""
     whole, expected = updated(Recipe(packed=packed))
     summed, measured = updated(Recipe(packed=packed, accumulate=parts))
     assert measured == pytest.approx(expected, abs=1e-12)
@@ -138,7 +138,7 @@ def test_parts_add_up_to_the_whole(parts, packed):
 
 @pytest.mark.parametrize(("step", "back"), [(3, False), (4, True), (6, False)])
 def test_at_first_every_second_update_translates_back(step, back):
-    """In the first half of eight steps: 2 and 4."""
+    """Translates back in steps 2 and 4, of the first half of eight."""
     recipe = Recipe(steps=8, both_ways=0.5, cooldown=0.0, warmup=1)
     sources, targets = zip(*small_corpus().pairs, strict=True)
     sources = [[*s[:-1], 5, EOS] for s in sources]  # so that the two directions differ
@@ -151,7 +151,7 @@ def test_at_first_every_second_update_translates_back(step, back):
 
 
 def test_both_ways_need_one_vocabulary_by_object_or_by_its_words():
-    """Two vocabularies of equal size are two: a token of one means something else in the other."""
+    """Uses two vocabularies of equal size, in which a token ID stands for different words."""
     recipe, words, others = Recipe(steps=2, both_ways=1.0), Words.of(["a b c"]), Words.of(["d e f"])
     pairs = [("a b", "d e"), ("b c a", "d")]
     same = Corpus.of(words, Words(list(words.words)), [(text, text) for text, _ in pairs])
@@ -194,7 +194,7 @@ def test_bfloat16_is_close_and_keeps_the_weights_precise(packed):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 def test_compiled_gives_the_same(monkeypatch):
-    """With the backend that runs what was traced as it is: the other takes a minute."""
+    """Uses the backend that runs the traced code as it is: the usual one takes a minute."""
     torch._dynamo.reset()
     compiler = Mock(wraps=partial(torch.compile, backend="eager"))
     monkeypatch.setattr(torch, "compile", compiler)
@@ -209,7 +209,7 @@ def test_compiled_gives_the_same(monkeypatch):
 
 
 def test_it_learns():
-    """To repeat its source: nearly all of what it could know."""
+    """Trains a model to repeat its source."""
     recipe = Recipe(steps=120, tokens=400, rate=0.02, warmup=20, smoothing=0.0)
     model = small(0.0, d_model=32, d_ff=64)
     history = quiet(model, recipe, small_corpus(400, longest=5), every=10)
@@ -219,7 +219,7 @@ def test_it_learns():
 
 @pytest.mark.parametrize("average", [None, 0.9])
 def test_measuring_changes_nothing(average):
-    """Random numbers, gradients and the mode are not its business, and do no harm."""
+    """Lets a watch draw random numbers, leave gradients and change the mode."""
 
     def meddling(_, model):
         meddle(model)
@@ -244,7 +244,7 @@ def test_a_row_is_the_mean_of_the_steps_since_the_last():
 
 
 def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand():
-    """After every step: where the training itself stands is another model."""
+    """Compares after every step, also with the weights that are averaged."""
     model, seen, walked = small(), [], []
     quiet(small(), NO_AVERAGE, watch=lambda _, model: walked.append(copies(model)))
     quiet(model, replace(RECIPE, average=0.7), watch=lambda _, model: seen.append(copies(model)))
@@ -289,7 +289,7 @@ def test_the_caller_gets_a_model_to_use_and_its_own_random_numbers_also_when_int
 def test_a_loss_or_gradient_that_is_no_number_stops_it_before_it_is_kept(
     tmp_path, every, poison, said
 ):
-    """At the next note, or at the next checkpoint: what is on the disk is still good."""
+    """Stops at the next note or checkpoint, so the checkpoint on the disk stays good."""
     corpus, model, count = small_corpus(), small(), []
 
     def poisoned(pairs, back):

@@ -1,9 +1,8 @@
-"""The recurrent model learns; what it sees and what it does not, `unmasked.check`'s tests say."""
+"""Tests that the recurrent model learns; `unmasked.check`'s tests say what it sees."""
 
 from unmasked.training.recipe import Recipe
 from unmasked_book.examples import LETTERS, speller
-from unmasked_book.experiments.learning import cross_entropy, learn
-from unmasked_book.experiments.lstm import recurrent_like
+from unmasked_book.experiments.lstm import cross_entropy, learn, recurrent_like
 from unmasked_book.experiments.root_of_width import spelling_corpus
 
 

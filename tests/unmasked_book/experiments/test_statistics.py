@@ -1,4 +1,4 @@
-"""Honest intervals, paired differences, and rows that are named by their options."""
+"""Tests intervals, paired differences, and rows that are named by their options."""
 
 import math
 

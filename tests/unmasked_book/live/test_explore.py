@@ -1,4 +1,4 @@
-"""What the pages' elements cannot show is refused; what they show is tested in a browser."""
+"""Tests that the pages' elements refuse what they cannot show; a browser tests what they show."""
 
 from helpers import copier
 from helpers.refusals import refusals

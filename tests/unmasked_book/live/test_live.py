@@ -1,6 +1,6 @@
-"""The figure's HTML, what a notebook gets; and the weights in it as int8.
+"""Tests the HTML that a notebook gets, and its weights as int8.
 
-What they lose by that is measured in the browser, by what is translated.
+The browser's tests measure what translations lose by that.
 """
 
 import re
@@ -18,9 +18,8 @@ def test_a_notebooks_output_holds_everything(name):
     view = live(name)
     html = view._repr_html_()
     assert len(html) < 4.2e6
-    assert not re.search(
-        r'(src|href)="|https?://(?!www\.w3\.org|github\.com/transformer-unmasked)', html
-    )
+    own = r"www\.w3\.org|github\.com/transformer-unmasked"
+    assert not re.search(rf'(src|href)="|https?://(?!{own})', html)
     assert "A caption in" in repr(view)
     assert html.count("</script>") == 1
     with pytest.raises(ValueError, match=r"model: .*'de-en' or 'en-de', got 'xx'"):

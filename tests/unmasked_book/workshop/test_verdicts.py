@@ -1,19 +1,18 @@
-"""The workshop calls right what is right, and each known mistake by its own name."""
+"""Tests that the workshop accepts what is right, and names each known mistake."""
 
 # ruff: noqa: E501 (tables)
 
 import os
 import re
-from itertools import repeat
 
 import pytest
 import torch
 
 from unmasked import plain
-from unmasked_book.workshop import examine, verdicts
+from unmasked_book.workshop import examine, judging, wording
 from unmasked_book.workshop.cases import probes
 from unmasked_book.workshop.mistakes import known
-from unmasked_book.workshop.reference import STEPS, module, piece, whole
+from unmasked_book.workshop.reference import STEPS, piece
 
 OTHER_WAYS = {  # of computing the same
     "padding_mask": (("(tokens != 0)", "tokens.ne(0)"), ("[:, None, None, :]", ".view(len(tokens), 1, 1, -1)")),
@@ -39,9 +38,9 @@ def test_ours_and_other_ways_of_computing_the_same_are_right(step):
 @pytest.mark.parametrize("step", STEPS)
 def test_each_known_mistake_is_wrong_and_named_as_itself_alone(step):
     for mistake in known(step):
-        outcomes = [verdicts.computed(step, mistake.changes, n) for n in range(len(probes(step)))]
-        assert verdicts.recognised(step, outcomes) == [(mistake,)]
-        assert any(map(verdicts.differs, repeat(step), probes(step), outcomes)), mistake.words
+        outcomes = [judging.computed(step, mistake.changes, n) for n in range(len(probes(step)))]
+        assert judging.recognised(step, outcomes) == [(mistake,)]
+        assert judging.failing(step, zip(probes(step), outcomes, strict=True)), mistake.words
     verdict = examine(step, piece(step, mistake.changes))
     assert verdict.mistakes == (mistake.words,), verdict.message
 
@@ -55,18 +54,13 @@ def test_each_known_mistake_is_wrong_and_named_as_itself_alone(step):
     ],
 )  # fmt: skip
 def test_two_mistakes_at_once_are_both_named(step, first, second, monkeypatch):
-    monkeypatch.setattr(verdicts, "PAIRS", 60.0)
+    monkeypatch.setattr(judging, "PAIRS", 60.0)
     table = {mistake.words: mistake.changes for mistake in known(step)}
     assert {*examine(step, piece(step, table[first] + table[second])).mistakes} == {first, second}
 
 
 def attention(change):
     return lambda q, k, v, mask: change(plain.attention(q, k, v, mask), q, k)
-
-
-def endless(n):
-    while n:
-        pass
 
 
 SAID = [
@@ -78,7 +72,7 @@ SAID = [
     ("FeedForward", piece("FeedForward", (("self.expand =", "self.inner ="), ("self.expand(", "self.inner("))), "no parameter expand.weight"),
     ("Transformer", piece("Transformer", (("(EncoderLayer(*sizes) for _ in range(n_layers))", "([EncoderLayer(*sizes)] * n_layers)"),)), "are one tensor.*repeats one layer"),
     ("causal_mask", lambda n: torch.ones(n, n).foo(), r"AttributeError.*in line \d+ of test_verdicts.py: `.*foo"),
-    ("causal_mask", endless, r"stopped after 1 seconds, in line \d+ of test_verdicts.py: `(while n:|pass)`"),
+    ("causal_mask", lambda n: all(x < n for x in iter(int, n)), r"stopped after 1 seconds, in line \d+ of test_verdicts.py: `.*iter"),
     ("causal_mask", lambda n: os.read(os.pipe()[0], n), r"stopped after 1 seconds, in line \d+ of test_verdicts.py: `.*os.read"),
     ("padding_mask", lambda tokens: (plain.padding_mask(tokens), tokens.zero_())[0], "numbers are right, but it writes into tokens"),
     ("attention", attention(lambda x, q, k: x.detach()), "numbers are right, but no gradient comes back"),
@@ -93,14 +87,8 @@ SAID = [
 @pytest.mark.parametrize(("step", "answer", "words"), SAID)
 def test_what_else_may_be_wrong_is_said(step, answer, words, monkeypatch):
     if words.startswith("stopped"):
-        monkeypatch.setattr(verdicts, "SECONDS", 1.0)
+        monkeypatch.setattr(wording, "SECONDS", 1.0)
     verdict = examine(step, answer)
     assert not verdict.right
     assert not verdict.mistakes
     assert re.search(words, verdict.message), verdict.message
-
-
-def test_a_whole_file_with_a_mistake_has_it_where_it_was_planted():
-    planted = module(whole([("causal_mask", ((".tril()", ".triu()"),))]))
-    assert planted.causal_mask(2).tolist() == [[True, True], [False, True]]
-    assert planted.Transformer.from_pretrained("de-en").forward.__globals__ is vars(planted)

@@ -1,4 +1,4 @@
-"""German and English sentences that a small grammar makes, with who translates whom."""
+"""Draws German and English sentences from a small grammar, with the words that correspond."""
 
 from typing import NamedTuple
 from zlib import crc32
@@ -10,7 +10,7 @@ from .sentences import CONSTRUCTIONS, Dice, Sentence
 
 
 class Pair(NamedTuple):
-    """Two sentences, in lower case and without a full stop, and their gold alignment."""
+    """A Pair holds two sentences, in lower case and without a full stop, and their alignment."""
 
     german: str
     english: str
@@ -19,10 +19,10 @@ class Pair(NamedTuple):
 
 
 def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
-    """Sentences that are all different, the same for the same seed.
+    """Draws pairs of sentences that are all different, the same for the same seed.
 
-    Each held-out sentence has a combination, of a verb and its object or of an adjective and its
-    noun, that no training sentence has; each training sentence has none of these.
+    Each held-out sentence combines a verb and an object, or an adjective and a noun, that no
+    training sentence combines.
     """
     require_whole("count", count, 1, 10**6)
     require_whole("seed", seed, 0)
@@ -36,32 +36,30 @@ def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list
 
 
 def as_pair(sentence: Sentence) -> Pair:
-    german, english = sentence.german, sentence.english
-    ideas = [[set(token.ideas) for token in side] for side in (german, english)]
+    german, english = (" ".join(token.word for token in side) for side in sentence[:2])
+    ideas = [[set(token.ideas) for token in side] for side in sentence[:2]]
     alignment = {(i, j) for i, a in enumerate(ideas[0]) for j, b in enumerate(ideas[1]) if a & b}
-    texts = [" ".join(token.word for token in side) for side in (german, english)]
-    return Pair(texts[0], texts[1], frozenset(alignment), sentence.construction)
+    return Pair(german, english, frozenset(alignment), sentence.construction)
 
 
 def combinations(sentence: Sentence) -> set[tuple[str, str]]:
-    """Each verb with its object, each adjective with its noun."""
+    """Collects each verb with its object, and each adjective with its noun."""
     return {words for clause in sentence.clauses for words in of_clause(clause)}
 
 
 def of_clause(clause: Clause) -> set[tuple[str, str]]:
-    found = set()
-    verb = clause.verb.particle + clause.verb.infinitive
+    found, end = set(), clause.complement
     if clause.object and isinstance(clause.object.head, Noun):
-        found.add((verb, clause.object.head.german))
-    place = clause.complement.nominal if isinstance(clause.complement, Place) else None
+        found.add((clause.verb.particle + clause.verb.infinitive, clause.object.head.german))
+    place = end.nominal if isinstance(end, Place) else None
     for nominal in (clause.subject, clause.object, place):
         if nominal and nominal.adjective and isinstance(nominal.head, Noun):
             found.add((nominal.adjective.german, nominal.head.german))
-    if isinstance(clause.complement, Adjective) and isinstance(clause.subject.head, Noun):
-        found.add((clause.complement.german, clause.subject.head.german))
+    if isinstance(end, Adjective) and isinstance(clause.subject.head, Noun):
+        found.add((end.german, clause.subject.head.german))
     return found
 
 
 def is_held_out(first: str, second: str) -> bool:
-    """One combination in eight, chosen by the letters alone."""
+    """Says whether two words are held out: one combination in eight, chosen by its letters."""
     return crc32(f"{first} {second}".encode()) % 8 == 0

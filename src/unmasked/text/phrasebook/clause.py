@@ -1,4 +1,4 @@
-"""A clause before it is in any language: who does what, when, where, and how it is asked."""
+"""Describes a clause before it is in any language: who does what, when, where, and how."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ from .lexicon import Adjective, Adverb, Noun, Preposition, Pronoun, Verb
 
 
 class Token(NamedTuple):
-    """A word and the ideas it expresses. Words of two languages with an idea in common align."""
+    """A Token is a word with its ideas: words of two languages that share an idea are aligned."""
 
     word: str
     ideas: tuple[str, ...]
@@ -22,7 +22,7 @@ def tokens(words: str, *ideas: str) -> Tokens:
 
 @dataclass(frozen=True)
 class Nominal:
-    """A pronoun, or a noun with what stands before it. `role` tells its ideas from another's."""
+    """A Nominal is a pronoun, or a noun with article and adjective; its ideas begin with `role`."""
 
     head: Noun | Pronoun
     role: str
@@ -32,7 +32,7 @@ class Nominal:
 
     @property
     def agreement(self) -> tuple[int, bool]:
-        """What the verb has to agree with: person, and whether there are many."""
+        """Returns the person and the number (plural or not) that the verb must agree with."""
         if isinstance(self.head, Pronoun):
             return self.head.person, self.head.plural
         return 3, self.plural

@@ -1,30 +1,21 @@
-"""English clauses: subject, verb, object; a helping verb asks and denies; and their endings."""
+"""Writes clauses in English, where a helping verb asks and denies."""
 
 from typing import NamedTuple
 
 from .clause import Clause, Nominal, Place, Tokens, tokens
 from .lexicon import FREQUENCIES, POSSESSIVES, TOMORROW, WHEN, YESTERDAY, Adjective, Adverb, Pronoun
 
-BE = {(1, False): "am", (3, False): "is"}
-
-
-def third(verb: str) -> str:
-    """What he, she or it does: the ending goes to the first word of `look for`."""
-    first, *rest = verb.split()
-    if first == "have":
-        first = "ha"
-    ending = "es" if first.endswith(("s", "sh", "ch", "x", "o")) else "s"
-    return " ".join([first + ending, *rest])
-
 
 def present(verb: str, person: int, plural: bool) -> str:
+    """Returns a form of the present tense: in `look for`, the first word takes the ending."""
     if verb == "be":
-        return BE.get((person, plural), "are")
-    return third(verb) if person == 3 and not plural else verb
-
-
-def indefinite(next_word: str) -> str:
-    return "an" if next_word[0] in "aeiou" else "a"
+        return {(1, False): "am", (3, False): "is"}.get((person, plural), "are")
+    if plural or person != 3:
+        return verb
+    first, *rest = verb.split()
+    first = "ha" if first == "have" else first
+    ending = "es" if first.endswith(("s", "sh", "ch", "x", "o")) else "s"
+    return " ".join([first + ending, *rest])
 
 
 class Verbs(NamedTuple):
@@ -34,20 +25,17 @@ class Verbs(NamedTuple):
 
 
 def clause(said: Clause) -> Tokens:
-    """A main clause, a subordinate clause (they are alike), or a question."""
+    """Writes a main clause, a subordinate clause (they are alike), or a question."""
     helper, rest, alone = verbs(said)
     subject = nominal(said.subject, is_object=False)
-    time = tokens(said.time.english, "when") if said.time else []
-    often = time if said.time in FREQUENCIES and said.first != "time" else []
-    thing = nominal(said.object, is_object=True) if said.object else []
-    end = complement(said.complement)
-    front: Tokens = []
-    if said.first == "time":
-        front = time
-    elif said.question and said.first == "object":
-        front, thing = thing, []
-    elif said.question and said.first == "complement":
-        front, end = end, []
+    parts = {
+        "object": nominal(said.object, is_object=True) if said.object else [],
+        "complement": complement(said.complement),
+        "up": [],
+        "time": tokens(said.time.english, "when") if said.time else [],
+    }
+    front = parts.pop(said.first, []) if said.question or said.first == "time" else []
+    often = parts.pop("time", []) if said.time in FREQUENCIES else []
     if said.question and subject[0].word != "who":
         words = helper + subject
     elif alone is not None and not said.negated:
@@ -55,9 +43,9 @@ def clause(said: Clause) -> Tokens:
     else:
         words = subject + helper
     if said.object and said.object.is_pronoun and rest and rest[-1].word == "up":
-        end += [rest.pop()]  # pick up the child, but pick her up
-    end += [] if often or said.first == "time" else time
-    return front + words + denial(said) + often + rest + thing + end
+        parts["up"] = [rest.pop()]  # pick up the child, but pick her up
+    end = [token for part in parts.values() for token in part]
+    return front + words + denial(said) + often + rest + end
 
 
 def verbs(said: Clause) -> Verbs:
@@ -92,7 +80,7 @@ def modal_verbs(said: Clause) -> Verbs:
 
 
 def do(said: Clause) -> Tokens:
-    """It is there because of the denial, or of the verb that cannot ask by itself."""
+    """Writes `do`, aligned with the denial, or with the verb that cannot ask on its own."""
     word = present("do", *said.subject.agreement)
     return tokens(word, "not" if said.negated else "modal" if said.modal else "verb")
 
@@ -108,7 +96,7 @@ def nominal(said: Nominal, *, is_object: bool) -> Tokens:
         return tokens(noun.english_object if is_object else noun.english, role)
     words = tokens(said.adjective.english, f"{role} adjective") if said.adjective else []
     words += tokens(noun.english_plural if said.plural else noun.english, role)
-    one = indefinite(words[0].word)
+    one = "an" if words[0].word[0] in "aeiou" else "a"
     none = "any" if said.plural or noun.kind == "drink" else one  # not a cat, but not any coffee
     articles = {"der": "the", "ein": one, "kein": none, "": "", **POSSESSIVES}
     return tokens(articles[said.determiner], f"{role} article") + words

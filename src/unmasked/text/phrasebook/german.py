@@ -1,14 +1,14 @@
-"""German clauses: the finite verb stands second, or last; and the endings of all words."""
+"""Writes clauses in German, with all endings; the finite verb stands second, or last."""
 
 from .clause import Clause, Nominal, Place, Tokens, tokens
-from .lexicon import BE, HAVE, IRREGULAR, Adjective, Adverb, Noun, Pronoun, Verb
+from .lexicon import BE, HAVE, IRREGULAR, Adjective, Adverb, Pronoun, Verb
 
 NOMINATIVE, ACCUSATIVE, DATIVE = range(3)
 DER = {"der": ("der", "den", "dem"), "die": ("die", "die", "der"), "das": ("das", "das", "dem"),
        "plural": ("die", "die", "den")}  # fmt: skip
 EIN = {"der": ("", "en", "em"), "die": ("e", "e", "er"), "das": ("", "", "em"),
        "plural": ("e", "e", "en")}  # fmt: skip
-# What an adjective ends with, after der …, after ein, kein, mein …, and without an article.
+# The endings of an adjective after der …, after ein, kein, mein …, and without an article.
 WEAK = {"der": ("e", "en", "en"), "die": ("e", "e", "en"), "das": ("e", "e", "en"),
         "plural": ("en", "en", "en")}  # fmt: skip
 MIXED = {"der": ("er", "en", "en"), "die": ("e", "e", "en"), "das": ("es", "es", "en"),
@@ -16,24 +16,15 @@ MIXED = {"der": ("er", "en", "en"), "die": ("e", "e", "en"), "das": ("es", "es",
 STRONG = {"plural": ("e", "e", "en")}
 
 
-def form(noun: Noun, plural: bool) -> str:
-    return "plural" if plural else noun.article
-
-
-def determiner(word: str, noun: Noun, plural: bool, case: int) -> str:
-    """`der` or a word like `ein`, with its ending; nothing for no article."""
+def determiner(word: str, form: str, case: int) -> str:
+    """Declines `der` or a word like `ein`; returns an empty text for no article."""
     if word == "der":
-        return DER[form(noun, plural)][case]
-    return word and word + EIN[form(noun, plural)][case]
-
-
-def adjective(word: str, article: str, noun: Noun, plural: bool, case: int) -> str:
-    endings = {"der": WEAK, "": STRONG}.get(article, MIXED)
-    return word + endings[form(noun, plural)][case]
+        return DER[form][case]
+    return word and word + EIN[form][case]
 
 
 def conjugate(verb: Verb, person: int, plural: bool) -> str:
-    """The present tense, without the particle of a separable verb."""
+    """Returns a form of the present tense, without the particle of a separable verb."""
     first, second = IRREGULAR.get(verb.infinitive, (verb.infinitive[:-1], ""))
     stem = verb.infinitive[:-2]
     if not plural:
@@ -44,7 +35,7 @@ def conjugate(verb: Verb, person: int, plural: bool) -> str:
 
 
 def clause(said: Clause) -> Tokens:
-    """A main clause or a question."""
+    """Writes a main clause or a question."""
     finite, tail = verb(said)
     parts = middle(said)
     asked = said.question and said.first == "subject" and said.subject.head.german != "wer"
@@ -53,7 +44,7 @@ def clause(said: Clause) -> Tokens:
 
 
 def subordinate(said: Clause) -> Tokens:
-    """The clause after `dass`: all verbs at its end, a particle and its verb in one word."""
+    """Writes the clause after `dass`: verbs at its end, a particle and its verb in one word."""
     finite, tail = verb(said)
     words = [token for part in middle(said).values() for token in part]
     if tail and tail[0].word == said.verb.particle:
@@ -62,7 +53,7 @@ def subordinate(said: Clause) -> Tokens:
 
 
 def verb(said: Clause) -> tuple[Tokens, Tokens]:
-    """What agrees with the subject, and what waits for the end."""
+    """Returns the verb that agrees with the subject, and the words that the clause ends with."""
     who = said.subject.agreement
     if said.modal:
         infinitive = said.verb.particle + said.verb.infinitive
@@ -74,7 +65,7 @@ def verb(said: Clause) -> tuple[Tokens, Tokens]:
 
 
 def middle(said: Clause) -> dict[str, Tokens]:
-    """All but the verb, in the order of a plain clause. A pronoun comes before the time."""
+    """Returns all but the verb, in the order of a plain clause: a pronoun before the time."""
     parts = {
         "subject": nominal(said.subject, NOMINATIVE),
         "object": nominal(said.object, ACCUSATIVE) if said.object else [],
@@ -92,11 +83,12 @@ def nominal(said: Nominal, case: int) -> Tokens:
     role, noun = said.role, said.head
     if isinstance(noun, Pronoun):
         return tokens(noun.german if case == NOMINATIVE else noun.german_object, role)
-    article = determiner(said.determiner, noun, said.plural, case)
+    form = "plural" if said.plural else noun.article
+    article = determiner(said.determiner, form, case)
     words = tokens(article, f"{role} article", *["not"] * (said.determiner == "kein"))
     if said.adjective:
-        described = (said.adjective.german, said.determiner, noun, said.plural, case)
-        words += tokens(adjective(*described), f"{role} adjective")
+        endings = {"der": WEAK, "": STRONG}.get(said.determiner, MIXED)
+        words += tokens(said.adjective.german + endings[form][case], f"{role} adjective")
     return words + tokens(noun.german_plural if said.plural else noun.german, role)
 
 

@@ -1,4 +1,4 @@
-"""The phrasebook's words: German and English, with every form that a rule does not give."""
+"""Lists the phrasebook's German and English words, with every form that no rule gives."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -53,7 +53,7 @@ class Preposition(NamedTuple):
 
 
 def rows(table: str) -> Iterator[list[str]]:
-    """The lines of a table, its columns split at blanks; `_` stands for a blank within one."""
+    """Yields the rows of a table, split at blanks; `_` stands for a blank within a cell."""
     for line in table.strip().splitlines():
         yield [cell.replace("_", " ") for cell in line.split()]
 
@@ -113,12 +113,11 @@ OBJECTS = (*SMALL, "opening")
 ANYTHING = (*LIVING, *OBJECTS, "drink")
 KINDS = {"living": LIVING, "small": SMALL, "objects": OBJECTS, "anything": ANYTHING}
 
-
 WITHOUT_OWNER = ("mann", "frau")  # sein mann is her husband, not her man
 
 
 def kinds(names: str) -> tuple[str, ...]:
-    """Names of kinds, and of groups of kinds, joined with commas; - for none."""
+    """Returns the kinds that a list names, where a name may stand for several; `-` is none."""
     named = [] if names == "-" else names.split(",")
     return tuple(kind for name in named for kind in KINDS.get(name, (name,)))
 
@@ -148,13 +147,11 @@ MOODS = [
 
 
 def verbs(table: str) -> list[Verb]:
-    """`auf+machen` is a separable verb."""
+    """Reads a table of verbs, in which `auf+machen` is a separable one."""
     made = []
     for infinitive, *forms, names in rows(table):
         particle, _, bare = infinitive.rpartition("+")
-        du, er, auxiliary, participle, english, past, english_participle = forms
-        german = (particle, bare, du, er, auxiliary, participle)
-        made.append(Verb(*german, english, past, english_participle, kinds(names)))
+        made.append(Verb._make([particle, bare, *forms, kinds(names)]))
     return made
 
 

@@ -1,50 +1,20 @@
-"""The kinds of sentences in the phrasebook, each drawn at random from what makes sense."""
+"""Draws sentences of several constructions at random, with words that make sense together."""
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
-from . import english, german
+from . import english, german, lexicon
 from .clause import Clause, Nominal, Place, Token, Tokens, tokens
-from .lexicon import (
-    ADJECTIVES,
-    ANYTHING,
-    BE,
-    BY_ANIMALS,
-    FEELINGS,
-    FREQUENCIES,
-    HABITS,
-    LIE,
-    LIVING,
-    MODALS,
-    MOODS,
-    NOUNS,
-    POSSESSIVES,
-    PREPOSITIONS,
-    PRONOUNS,
-    SAYING,
-    SMALL,
-    STAYING,
-    TODAY,
-    TOMORROW,
-    VERBS,
-    WANT,
-    WHAT,
-    WHEN,
-    WHERE,
-    WHO,
-    WITHOUT_OWNER,
-    YESTERDAY,
-    Noun,
-    Verb,
-)
+from .lexicon import Noun, Verb
 
 T = TypeVar("T")
 
 
 class Dice:
-    """Random choices that are the same for a seed in every version of Python."""
+    """Dice make random choices that are the same for a seed in every version of Python."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed).random
@@ -69,33 +39,32 @@ class Sentence(NamedTuple):
 def noun_phrase(dice: Dice, role: str, nouns: Sequence[Noun], indefinite: float = 0.4) -> Nominal:
     noun = dice.choice(nouns)
     plural = noun.german_plural != "-" and dice.chance(0.25)
-    owned = noun.german not in WITHOUT_OWNER and dice.chance(0.2)
-    determiner = dice.choice(list(POSSESSIVES)) if owned else "der"
+    owned = noun.german not in lexicon.WITHOUT_OWNER and dice.chance(0.2)
+    determiner = dice.choice(list(lexicon.POSSESSIVES)) if owned else "der"
     if dice.chance(indefinite):
         determiner = "" if plural else "ein"
-    fitting = [adjective for adjective in ADJECTIVES if noun.kind in adjective.kinds]
+    fitting = [adjective for adjective in lexicon.ADJECTIVES if noun.kind in adjective.kinds]
     adjective = dice.choice(fitting) if dice.chance(0.4) else None
     return Nominal(noun, role, plural, determiner, adjective)
 
 
 def of_kinds(kinds: Sequence[str]) -> list[Noun]:
-    return [noun for noun in NOUNS if noun.kind in kinds]
+    return [noun for noun in lexicon.NOUNS if noun.kind in kinds]
 
 
 def subject(dice: Dice, verb: Verb) -> Nominal:
     if dice.chance(0.6):
-        return Nominal(dice.choice(PRONOUNS), "subject")
-    animals = verb.infinitive in BY_ANIMALS and not verb.particle
-    return noun_phrase(dice, "subject", of_kinds(LIVING if animals else ("person",)), 0.15)
+        return Nominal(dice.choice(lexicon.PRONOUNS), "subject")
+    animals = verb.infinitive in lexicon.BY_ANIMALS and not verb.particle
+    return noun_phrase(dice, "subject", of_kinds(lexicon.LIVING if animals else ("person",)), 0.15)
 
 
 def thing(dice: Dice, verb: Verb, doer: Nominal) -> Nominal:
-    """The object. Nobody sees himself: me and us go with neither I nor we."""
+    """Draws an object. Nobody sees himself: me and us go with neither I nor we."""
     if "person" in verb.kinds and dice.chance(0.25):
         person = doer.agreement[0]
-        others = [
-            p for p in PRONOUNS if p.german_object != "-" and (p.person != person or person == 3)
-        ]
+        pronouns = [p for p in lexicon.PRONOUNS if p.german_object != "-"]
+        others = [p for p in pronouns if p.person != person or person == 3]
         return Nominal(dice.choice(others), "object")
     return noun_phrase(dice, "object", of_kinds(verb.kinds))
 
@@ -104,23 +73,24 @@ def thing(dice: Dice, verb: Verb, doer: Nominal) -> Nominal:
 
 
 def action(dice: Dice) -> Clause:
-    """Somebody does something, may do it, has done it; now, often, not. Or somebody feels."""
-    verb = dice.choice([*VERBS, WANT])
+    """Draws a clause in which somebody does, may do, has done or feels something, or does not."""
+    verb = dice.choice([*lexicon.VERBS, lexicon.WANT])
     doer = subject(dice, verb)
     said = Clause(doer, verb, thing(dice, verb, doer) if verb.kinds else None)
-    times = [*HABITS, *FREQUENCIES, TOMORROW]
-    is_feeling = verb.infinitive in FEELINGS
+    times = [*lexicon.HABITS, *lexicon.FREQUENCIES, lexicon.TOMORROW]
+    is_feeling = verb.infinitive in lexicon.FEELINGS
     if not is_feeling and dice.chance(0.25):
-        said, times = replace(said, modal=dice.choice(MODALS)), [TOMORROW, TODAY]
+        said = replace(said, modal=dice.choice(lexicon.MODALS))
+        times = [lexicon.TOMORROW, lexicon.TODAY]
     elif not is_feeling and dice.chance(0.35):
-        said, times = replace(said, perfect=True), [YESTERDAY, YESTERDAY, TODAY]
+        said = replace(said, perfect=True)
+        times = [lexicon.YESTERDAY, lexicon.YESTERDAY, lexicon.TODAY]
     if not is_feeling and dice.chance(0.35):
         return replace(said, time=dice.choice(times))
     return deny(said) if dice.chance(0.25) else said
 
 
 def action_that(dice: Dice, fits: Callable[[Clause], bool]) -> Clause:
-    """Drawn again until it fits."""
     said = action(dice)
     while not fits(said):
         said = action(dice)
@@ -128,7 +98,7 @@ def action_that(dice: Dice, fits: Callable[[Clause], bool]) -> Clause:
 
 
 def deny(said: Clause) -> Clause:
-    """With `kein` if the object has no article or an indefinite one."""
+    """Denies a clause, by `kein` if the object has no article or an indefinite one."""
     thing = said.object
     if thing and not thing.is_pronoun and thing.determiner in ("", "ein"):
         thing = replace(thing, determiner="kein")
@@ -136,50 +106,44 @@ def deny(said: Clause) -> Clause:
 
 
 def state(dice: Dice) -> Clause:
-    """Somebody or something is somewhere, or is old, cold, tired."""
+    """Draws a clause in which somebody or something is somewhere, or is old, cold or tired."""
     if dice.chance(0.5):
         small = dice.chance(0.5)
-        who = noun_phrase(dice, "subject", of_kinds(SMALL if small else LIVING), 0.3)
-        said = Clause(who, LIE if small else BE, complement=place(dice))
+        verb, kinds = (lexicon.LIE, lexicon.SMALL) if small else (lexicon.BE, lexicon.LIVING)
+        who = noun_phrase(dice, "subject", of_kinds(kinds), 0.3)
+        said = Clause(who, verb, complement=place(dice))
     else:
-        things = of_kinds(ANYTHING)
-        who = subject(dice, BE) if dice.chance(0.5) else noun_phrase(dice, "subject", things, 0)
+        if dice.chance(0.5):
+            who = subject(dice, lexicon.BE)
+        else:
+            who = noun_phrase(dice, "subject", of_kinds(lexicon.ANYTHING), 0)
         kind = who.head.kind if isinstance(who.head, Noun) else "person"
-        fitting = MOODS if kind in LIVING else [a for a in ADJECTIVES if kind in a.kinds]
-        said = Clause(replace(who, adjective=None), BE, complement=dice.choice(fitting))
+        adjectives = lexicon.MOODS if kind in lexicon.LIVING else lexicon.ADJECTIVES
+        fitting = [adjective for adjective in adjectives if kind in adjective.kinds]
+        said = Clause(replace(who, adjective=None), lexicon.BE, complement=dice.choice(fitting))
     return replace(said, negated=dice.chance(0.2))
 
 
 def place(dice: Dice) -> Place:
-    preposition = dice.choice(PREPOSITIONS)
-    fitting = [noun for noun in NOUNS if noun.german.lower() in preposition.places]
+    preposition = dice.choice(lexicon.PREPOSITIONS)
+    fitting = [noun for noun in lexicon.NOUNS if noun.german.lower() in preposition.places]
     where = noun_phrase(dice, "place", fitting, 0)
     return Place(preposition, replace(where, plural=False, determiner="der"))
 
 
-# --- Sentences -------------------------------------------------------------------------------
+# --- Constructions ---------------------------------------------------------------------------
 
 
-def plain(name: str, said: Clause) -> Sentence:
-    mark = tokens("?", "?") if said.question else []
-    return Sentence(german.clause(said) + mark, english.clause(said) + mark, name, (said,))
+def time_first(dice: Dice) -> Clause:
+    without = (None, *lexicon.FREQUENCIES)
+    said = action_that(dice, lambda said: not (said.negated or said.time in without))
+    return replace(deny(said) if dice.chance(0.2) else said, first="time")
 
 
-def statement(dice: Dice) -> Sentence:
-    return plain("statement", action(dice))
-
-
-def time_first(dice: Dice) -> Sentence:
-    said = action_that(
-        dice, lambda said: not (said.negated or said.time is None or said.time in FREQUENCIES)
-    )
-    return plain("time first", replace(deny(said) if dice.chance(0.2) else said, first="time"))
-
-
-def object_first(dice: Dice) -> Sentence:
-    """Only where the article shows that it is the object: `den`, `einen`, `meinen`."""
+def object_first(dice: Dice) -> Clause:
+    """Draws a clause whose article, as `den` or `einen`, shows that the object comes first."""
     said = action_that(dice, lambda said: not said.negated and shows_its_case(said.object))
-    return plain("object first", replace(said, first="object"))
+    return replace(said, first="object")
 
 
 def shows_its_case(said: Nominal | None) -> bool:
@@ -188,86 +152,101 @@ def shows_its_case(said: Nominal | None) -> bool:
     return said.head.article == "der"
 
 
-def description(dice: Dice) -> Sentence:
-    return plain("description", state(dice))
-
-
-def yes_or_no(dice: Dice) -> Sentence:
+def yes_or_no(dice: Dice) -> Clause:
     said = state(dice) if dice.chance(0.25) else None
     if said is None or said.negated:
         said = action_that(dice, lambda said: not said.negated)
-    return plain("yes or no", replace(said, question=True))
+    return replace(said, question=True)
 
 
-def who_or_what(dice: Dice) -> Sentence:
+def who_or_what(dice: Dice) -> Clause:
     said = action_that(dice, lambda said: not said.negated and said.object is not None)
     if dice.chance(0.4):
-        who = Nominal(WHO, "subject")
-        return plain("who or what", replace(said, subject=who, question=True))
-    asked = Nominal(WHO if said.verb.kinds == ("person",) else WHAT, "object")
-    return plain("who or what", replace(said, object=asked, first="object", question=True))
+        return replace(said, subject=Nominal(lexicon.WHO, "subject"), question=True)
+    asked = Nominal(lexicon.WHO if said.verb.kinds == ("person",) else lexicon.WHAT, "object")
+    return replace(said, object=asked, first="object", question=True)
 
 
-def when(dice: Dice) -> Sentence:
-    said = action_that(dice, lambda said: not said.negated and said.verb.infinitive not in FEELINGS)
-    return plain("when", replace(said, time=WHEN, first="time", question=True))
+def when(dice: Dice) -> Clause:
+    feelings = lexicon.FEELINGS
+    said = action_that(dice, lambda said: not (said.negated or said.verb.infinitive in feelings))
+    return replace(said, time=lexicon.WHEN, first="time", question=True)
 
 
-def where(dice: Dice) -> Sentence:
+def where(dice: Dice) -> Clause:
     if dice.chance(0.5):
-        staying = [v for v in VERBS if v.infinitive in STAYING and not v.particle]
+        staying = [v for v in lexicon.VERBS if v.infinitive in lexicon.STAYING and not v.particle]
         verb = dice.choice(staying)
         said = Clause(subject(dice, verb), verb)
     else:
-        said = Clause(noun_phrase(dice, "subject", of_kinds(ANYTHING), 0.1), BE)
-    return plain("where", replace(said, complement=WHERE, first="complement", question=True))
+        said = Clause(noun_phrase(dice, "subject", of_kinds(lexicon.ANYTHING), 0.1), lexicon.BE)
+    return replace(said, complement=lexicon.WHERE, first="complement", question=True)
 
 
-def that(dice: Dice) -> Sentence:
-    speaker = Nominal(dice.choice(PRONOUNS), "subject")
-    first = Clause(speaker, dice.choice(SAYING))
-    said = action(dice) if dice.chance(0.9) else state(dice)
-    return joined("that", first, "dass", "that", said)
+def that(dice: Dice) -> tuple[Clause, Clause]:
+    speaker = Nominal(dice.choice(lexicon.PRONOUNS), "subject")
+    first = Clause(speaker, dice.choice(lexicon.SAYING))
+    return first, action(dice) if dice.chance(0.9) else state(dice)
 
 
-def because(dice: Dice) -> Sentence:
-    """We are happy because you dance, or you dance because you are happy."""
+def because(dice: Dice) -> tuple[Clause, Clause]:
+    """Draws "we are happy because you dance", or "you dance because you are happy"."""
     if dice.chance(0.5):
-        mood = Clause(subject(dice, BE), BE, complement=dice.choice(MOODS))
-        return joined("because", mood, "weil", "because", action(dice))
+        mood = Clause(subject(dice, lexicon.BE), lexicon.BE, complement=dice.choice(lexicon.MOODS))
+        return mood, action(dice)
     first = action(dice)
     while (who := pronoun_for(first.subject)) is None:
         first = action(dice)
-    said = Clause(who, BE, complement=dice.choice(MOODS), negated=dice.chance(0.2))
-    return joined("because", first, "weil", "because", said)
+    mood = Clause(who, lexicon.BE, complement=dice.choice(lexicon.MOODS), negated=dice.chance(0.2))
+    return first, mood
 
 
 def pronoun_for(said: Nominal) -> Nominal | None:
-    """Who is tired: `er` for a man, `sie` for a woman and for many; `es` we leave out."""
+    """Finds `er` for a man and `sie` for a woman or several persons, but none for `das kind`."""
     if not isinstance(said.head, Noun):
         return said
     name = "they" if said.plural else {"der": "he", "die": "she"}.get(said.head.article)
-    found = [p for p in PRONOUNS if p.english == name and said.head.kind == "person"]
+    found = [p for p in lexicon.PRONOUNS if p.english == name and said.head.kind == "person"]
     return Nominal(found[0], "subject") if found else None
 
 
-def joined(name: str, first: Clause, joint: str, in_english: str, second: Clause) -> Sentence:
-    """Two clauses and the word that joins them; in German after a comma, which has no partner."""
-    in_german = tokens(",") + tokens(joint, "joint")
+# --- Sentences -------------------------------------------------------------------------------
+
+
+def alone(name: str, draw: Callable[[Dice], Clause], dice: Dice) -> Sentence:
+    said = draw(dice)
+    mark = tokens("?", "?") if said.question else []
+    return Sentence(german.clause(said) + mark, english.clause(said) + mark, name, (said,))
+
+
+def joined(
+    joint: str, in_german: str, draw: Callable[[Dice], tuple[Clause, Clause]], dice: Dice
+) -> Sentence:
+    """Joins two clauses by a word; the comma before it in German is aligned with nothing."""
+    first, second = draw(dice)
+    links = tokens(",") + tokens(in_german, "joint"), tokens(joint, "joint")
     return Sentence(
-        german.clause(first) + in_german + apart(german.subordinate(second)),
-        english.clause(first) + tokens(in_english, "joint") + apart(english.clause(second)),
-        name,
+        german.clause(first) + links[0] + apart(german.subordinate(second)),
+        english.clause(first) + links[1] + apart(english.clause(second)),
+        joint,
         (first, second),
     )
 
 
 def apart(words: Tokens) -> Tokens:
-    """The ideas of a second clause, told apart from those of the first."""
+    """Marks the ideas of a second clause, so that they do not align with those of the first."""
     return [Token(word, tuple(f"second {idea}" for idea in ideas)) for word, ideas in words]
 
 
-CONSTRUCTIONS: list[Callable[[Dice], Sentence]] = [
-    statement, statement, statement, time_first, object_first, description, yes_or_no,
-    who_or_what, when, where, that, that, that, because, because,
-]  # fmt: skip
+CONSTRUCTIONS: list[Callable[[Dice], Sentence]] = [  # some of them drawn more often than others
+    *[partial(alone, "statement", action)] * 3,
+    partial(alone, "time first", time_first),
+    partial(alone, "object first", object_first),
+    partial(alone, "description", state),
+    partial(alone, "yes or no", yes_or_no),
+    partial(alone, "who or what", who_or_what),
+    partial(alone, "when", when),
+    partial(alone, "where", where),
+    *[partial(joined, "that", "dass", that)] * 3,
+    *[partial(joined, "because", "weil", because)] * 2,
+]

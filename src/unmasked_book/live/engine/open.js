@@ -11,12 +11,12 @@ export function openPacked(buffer) {
   const { format, model, source, target, about, letters, cased } = JSON.parse(metadata.unmasked);
   if (format !== FORMAT) throw new Error(`The engine reads the format “${FORMAT}”, and this is “${format}”.`);
   const words = letters && new Subwords(letters, tensors.merges.data, cased);
-  return {
-    model: new Transformer(model, tensors),
-    source: words || new Words(source),
-    target: words || new Words(target),
-    about,
-  };
+  const vocabularies = { source: words || new Words(source), target: words || new Words(target) };
+  for (const [side, { words: { length } }] of Object.entries(vocabularies)) {
+    const size = model[`${side}_vocab`];
+    if (length !== size) throw new Error(`the file has ${length} ${side} words for a model of ${size}`);
+  }
+  return { model: new Transformer(model, tensors), ...vocabularies, about };
 }
 
 // Safetensors: eight bytes that say how long the header is, the header as JSON, then the numbers.
@@ -36,7 +36,7 @@ function readSafetensors(buffer) {
   return { tensors, metadata };
 }
 
-const TYPES = { F32: Float32Array, I8: Int8Array, U16: Uint16Array };
+const TYPES = { F32: Float32Array, I8: Int8Array, U16: Uint16Array, U32: Uint32Array };
 
 function scaleRows(data, scale) {
   const width = data.length / scale.length;
@@ -46,7 +46,7 @@ function scaleRows(data, scale) {
 // What gzip has compressed.
 export async function unpack(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
+  return new Response(stream).arrayBuffer().catch(() => { throw new Error("the model's file is damaged"); });
 }
 
 export function fromBase64(text) {

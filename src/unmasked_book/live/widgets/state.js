@@ -97,7 +97,7 @@ export function fromHash(hash, names) {
   const set = (name, allowed, read = String) => allowed(get(name)) && (state[name] = read(get(name)));
   state.text = (query.get("text") ?? state.text).slice(0, MOST_LETTERS);
   state.hidden = new Set(get("hide").split(".").filter((place) => /^\d+$/.test(place)).map(Number));
-  state.begin = /^[\d.]+$/.test(get("begin")) ? "" : get("begin"); // older links have the tokens' numbers there
+  state.begin = /^[\d.]+$/.test(get("begin")) ? "" : get("begin").slice(0, MOST_LETTERS); // older links have the tokens' numbers there
   set("search", (value) => ["greedy", "beam", "sample"].includes(value));
   set("at", (value) => PLACES.has(value));
   set("temperature", (value) => value >= 0.1 && value <= 3, Number);

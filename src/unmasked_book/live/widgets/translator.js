@@ -27,9 +27,10 @@ export class Translator {
 
   // Resolves when the first translation is on the page.
   async start() {
-    const linked = () => this.page.linked && fromHash(location.hash, this.page.names);
-    await this.open(linked() || newState(this.page.names[0]));
-    window.addEventListener("hashchange", () => linked() && this.turnTo(linked()));
+    const linked = (address) => this.page.linked && fromHash(new URL(address).hash, this.page.names);
+    await this.open(linked(location.href) || newState(this.page.names[0]));
+    // The event's own address: meanwhile `writeHash` may have written another.
+    window.addEventListener("hashchange", ({ newURL }) => linked(newURL) && this.turnTo(linked(newURL)));
   }
 
   // The newest call wins, and gives true. If its model cannot be loaded, what was there before stays.

@@ -1,0 +1,212 @@
+"""Compares a reader's piece with plain.py's, run on the same inputs with the same random weights.
+
+Where the numbers differ, `recognised` looks for a known mistake, or two, that computes the same.
+"""
+
+import contextlib
+import copy
+import dis
+import inspect
+import time
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache, partial
+from itertools import combinations
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from unmasked import plain
+from unmasked_book.workshop.cases import Case, probes, weights
+from unmasked_book.workshop.mistakes import Mistake, known
+from unmasked_book.workshop.reference import piece
+
+NEAR = 1e-4  # right ways differ by 3e-7 of the largest number, wrong ones by 1e-2
+PAIRS = 2.0  # seconds to look for two mistakes at once
+Outcome = Tensor | Exception
+Tried = tuple[Case, Outcome]
+
+
+class NotYetError(Exception):
+    """Says in words what keeps a piece from being compared."""
+
+
+def unwritten(answer: Any) -> bool:
+    """Returns True if a function, or a class's __init__ or forward, computes nothing at all."""
+    if isinstance(answer, type) and issubclass(answer, nn.Module):
+        methods = ((answer.__init__, nn.Module.__init__), (answer.forward, nn.Module.forward))
+        return any(method is inherited or unwritten(method) for method, inherited in methods)
+    code = getattr(inspect.unwrap(answer) if callable(answer) else None, "__code__", None)
+    if code is None or set(code.co_names) - {"super", "__init__", "n_heads"}:
+        return False
+    does = ("LOAD_FAST", "LOAD_DEREF", "JUMP_BACKWARD")
+    begun = "super" in code.co_names  # `super().__init__()`, and nothing else
+    return begun or not any(each.opname.startswith(does) for each in dis.get_instructions(code))
+
+
+def require_kind(step: str, answer: Any) -> None:
+    """Raises NotYetError unless the answer is a function, or a class, as plain.py's piece is."""
+    if isinstance(getattr(plain, step), type):
+        if isinstance(answer, nn.Module):
+            raise NotYetError("this is a module; the class itself is asked for, without sizes.")
+        if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
+            raise NotYetError(f"a class of nn.Module is asked for, and this is {kind(answer)}.")
+    elif not callable(answer) or isinstance(answer, nn.Module):
+        raise NotYetError(
+            f"a function is asked for, and this is {kind(answer)}. Was the name used again, as in "
+            f"{step} = {step}(...)? Run the cell of the function once more."
+        )
+
+
+def kind(thing: Any) -> str:
+    name = thing.__name__ if isinstance(thing, type) else type(thing).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+# --- Running it ---------------------------------------------------------------------------------
+
+
+def outcome(step: str, made: Any, case: Case) -> Outcome:
+    """Returns what a function or class computes in a case, or the exception that it raises."""
+    try:
+        result = runner(step, made, case)(*copy.deepcopy(case.inputs).values())
+    except NotYetError:
+        raise
+    except Exception as error:  # the reader's code may raise anything
+        return error
+    if result is None:
+        return NotYetError("it returns nothing (None): is a `return` missing?")
+    if not isinstance(result, Tensor):
+        return NotYetError(f"it returns {kind(result)}, and a tensor is asked for.")
+    return tidy(step, result.detach(), case)
+
+
+def runner(step: str, made: Any, case: Case) -> Any:
+    """Returns the function itself, or a module of the class with the case's sizes and weights."""
+    if not case.sizes:
+        return made
+    module = made(*case.sizes)
+    set_weights(module, weights(step, case.sizes))
+    return module.train(case.training)
+
+
+def set_weights(module: nn.Module, given: dict[str, Tensor]) -> None:
+    """Copies weights by their names; raises NotYetError if the module's names or shapes differ."""
+    mine = dict(module.named_parameters(remove_duplicate=False))
+    for one, two in combinations(mine, 2):
+        if mine[one] is mine[two]:
+            what = "[layer] * n repeats one layer" if ".0." in one else "they are tied later"
+            raise NotYetError(f"{one} and {two} are one tensor, and two are asked for: {what}.")
+    more = [name for name in mine if name not in given]
+    if missing := [name for name in given if name not in mine]:
+        said = f"it has no parameter {missing[0]}" + f", but {', '.join(more[:3])}" * bool(more)
+        listed = " Layers belong into an nn.ModuleList." * missing[0].startswith("encoder.")
+        raise NotYetError(f"{said}. The names are given, so that trained weights fit.{listed}")
+    if more:
+        raise NotYetError(f"it has a parameter {more[0]} that is not asked for.")
+    for name, values in given.items():
+        if mine[name].shape != values.shape:
+            shapes = f"{list(mine[name].shape)}, not {list(values.shape)}"
+            raise NotYetError(f"its {name} has the shape {shapes}.")
+        with torch.no_grad():
+            mine[name].copy_(values)
+
+
+def tidy(step: str, result: Tensor, case: Case) -> Tensor:
+    """Evens out what right results may differ in: columns after the last <eos>, padded rows."""
+    if step == "generate" and result.dim() == 2 and result.shape[1] < case.inputs["n"]:
+        return nn.functional.pad(result, (0, case.inputs["n"] - result.shape[1]))
+    real = case.real
+    if real is not None and result.shape[:2] == real.shape:
+        return result.masked_fill(~real.unflatten(1, (-1, *[1] * (result.dim() - 2))), 0)
+    return result
+
+
+def heard(step: str, made: Any, case: Case) -> dict[tuple[str, int], list[Tensor]]:
+    """Returns the inputs of each named submodule, (name, n), at its call number n, from 0 on."""
+    calls: dict[tuple[str, int], list[Tensor]] = {}
+    module, times = runner(step, made, case), Counter[str]()
+
+    def hear(name: str, _: nn.Module, given: Any) -> None:
+        calls[name, times[name]] = [x.detach().clone() for x in given if isinstance(x, Tensor)]
+        times[name] += 1
+
+    for name, part in module.named_modules():
+        if name:
+            part.register_forward_pre_hook(partial(hear, name))
+    with contextlib.suppress(Exception):
+        module(*copy.deepcopy(case.inputs).values())
+    return calls
+
+
+# --- Are the numbers right, or those of a mistake? ----------------------------------------------
+
+
+@cache
+def expected(step: str, case: Case) -> Tensor:
+    return cast(Tensor, outcome(step, getattr(plain, step), case))
+
+
+def failing(step: str, tried: Iterable[Tried]) -> Tried | None:
+    """Returns the first case whose outcome differs from plain.py's, and that outcome."""
+    return next(((case, got) for case, got in tried if not alike(got, expected(step, case))), None)
+
+
+def alike(a: Outcome, b: Outcome) -> bool:
+    """Returns True for two exceptions, or two tensors of one shape and kind with close numbers."""
+    if isinstance(a, Exception) or isinstance(b, Exception):
+        return isinstance(a, Exception) and isinstance(b, Exception)
+    return a.shape == b.shape and family(a) == family(b) and bool(close(a, b).all())
+
+
+def close(got: Tensor, right: Tensor) -> Tensor:
+    """Returns True where numbers are equal, but for NEAR times the largest right number."""
+    a, b = got.double(), right.double()
+    sizes = b[b.isfinite()].abs()
+    near = NEAR * max(float(sizes.max()), 1e-9) if len(sizes) else NEAR
+    return torch.isclose(a, b, rtol=0.0, atol=near, equal_nan=True)
+
+
+def family(x: Tensor) -> str:
+    return "bool" if x.dtype == torch.bool else "floats" if x.is_floating_point() else "ints"
+
+
+def unscaled(step: str, answer: Any, case: Case) -> bool:
+    """Returns True if dropout makes a layer's self-attention smaller, in the mean of 50 calls."""
+    torch.manual_seed(0)
+    layer, inputs = runner(step, answer, case), [*copy.deepcopy(case.inputs).values()]
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            if name.startswith(("feed_forward.contract", "cross_attention.output")):
+                parameter.zero_()
+        added = layer(*inputs) - inputs[0]
+        layer.train()
+        kept = sum(layer(*inputs) - inputs[0] for _ in range(50)) / 50
+    return not 0.8 < float((kept * added).sum() / (added * added).sum()) < 1.2
+
+
+@cache
+def computed(step: str, changes: Any, number: int) -> Outcome:
+    return outcome(step, piece(step, changes), probes(step)[number])
+
+
+def recognised(step: str, outcomes: list[Outcome]) -> list[tuple[Mistake, ...]]:
+    """Returns the known mistakes, or else pairs, that compute the same in every large case."""
+    if all(isinstance(each, Exception) for each in outcomes):
+        return []
+    if single := {each.words: each for each in known(step) if fits(step, each.changes, outcomes)}:
+        return [(each,) for each in single.values()]
+    end = time.monotonic() + PAIRS
+    found: list[tuple[Mistake, ...]] = []
+    for one, two in combinations(known(step), 2):
+        if time.monotonic() > end or len(found) == 2:
+            break
+        with contextlib.suppress(ValueError, SyntaxError):  # they change the same words
+            if fits(step, one.changes + two.changes, outcomes):
+                found.append((one, two))
+    return found
+
+
+def fits(step: str, changes: Any, outcomes: list[Outcome]) -> bool:
+    return all(alike(got, computed(step, changes, number)) for number, got in enumerate(outcomes))

@@ -1,0 +1,185 @@
+"""Says in words whether a reader's piece is right, and if not, which mistake it makes.
+
+A mistake that nobody knows is described by the smallest case that fails, and by the first part
+that receives other inputs than plain.py's.
+"""
+
+import contextlib
+import copy
+import io
+import linecache
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import torch
+from torch import Tensor, nn
+
+from unmasked import plain
+from unmasked_book.workshop import judging
+from unmasked_book.workshop.cases import Case, probes, small
+from unmasked_book.workshop.limits import EndlessError, within
+from unmasked_book.workshop.mistakes import known
+
+SECONDS = 10.0
+REPORT = "https://github.com/transformer-unmasked/unmasked/issues/new?title="
+
+
+class Verdict(NamedTuple):
+    step: str
+    right: bool
+    message: str
+    mistakes: tuple[str, ...] = ()
+    waiting: bool = False  # there is no answer yet
+
+
+def examine(step: str, answer: Any) -> Verdict:
+    """Compares a reader's function or class with plain.py's."""
+    if answer is None or answer is ... or judging.unwritten(answer):
+        return Verdict(step, False, f"· {step}: your turn.", waiting=True)
+    noise, mistakes = io.StringIO(), tuple[str, ...]()
+    with (
+        torch.random.fork_rng(devices=()),
+        torch.enable_grad(),
+        contextlib.redirect_stdout(noise),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        try:
+            with within(SECONDS):
+                said, mistakes = judged(step, answer)
+        except judging.NotYetError as error:
+            said = str(error)
+        except EndlessError as error:
+            said = f"it was stopped after {error}{place(error)}. Is there a loop that never ends?"
+    if not said:
+        return Verdict(step, True, f"✓ {step}")
+    if printed := noise.getvalue().splitlines():
+        said = "\n    ".join([f"{said}\n  It printed, first:", *printed[:8]])
+    return Verdict(step, False, f"✗ {step}: {said}", mistakes)
+
+
+def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
+    """Says what is wrong with a piece, or "", and names the known mistakes that it makes."""
+    judging.require_kind(step, answer)
+    tried = [(case, judging.outcome(step, answer, case)) for case in probes(step)]
+    wrong = judging.failing(step, tried)
+    if wrong and (found := judging.recognised(step, [got for _, got in tried])):
+        ways = "; or of ".join(" with ".join(each.words for each in several) for several in found)
+        said = f"your numbers are those of {ways}."
+        said += " They cannot be told apart." * (len(found) > 1)
+        return said, tuple(dict.fromkeys(each.words for several in found for each in several))
+    tries = ((case, judging.outcome(step, answer, case)) for case in small(step))
+    smallest = judging.failing(step, tries)
+    if wrong := wrong or smallest:
+        return unknown(step, answer, wrong, smallest), ()
+    said = careless(step, answer)
+    return said and f"the numbers are right, but {said}", ()
+
+
+def unknown(step: str, answer: Any, wrong: judging.Tried, smallest: judging.Tried | None) -> str:
+    """Says how a piece stops, or what form its result has, or where its numbers go astray."""
+    case, got = wrong
+    if isinstance(got, judging.NotYetError):
+        return str(got)
+    if smallest and isinstance(smallest[1], Exception) == isinstance(got, Exception):
+        case, got = smallest
+    if isinstance(got, Exception):
+        said = f"it stops with {type(got).__name__}: {first_line(got)}{place(got)}"
+        return f"{said}.\n  That was with {case.words}."
+    right = judging.expected(step, case)
+    if judging.family(got) != judging.family(right):
+        return f"the result is of {got.dtype}, and {right.dtype} is asked for."
+    if got.shape != right.shape:
+        shapes = f"{list(got.shape)}, not {list(right.shape)}"
+        return f"the result has the shape {shapes}, with {case.words}."
+    if any(not judging.alike(judging.outcome(step, answer, case), got) for _ in range(3)):
+        said = f"two calls with {case.words} give different numbers. Is there dropout"
+        return f"{said} that does not stop in evaluation (self.training)?"
+    lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
+    lines += [f"  Smallest case: {case.words}{', in training' * case.training}.", *short(case)]
+    lines += [f"  {difference(got, right)}"]
+    lines += [f"  {located(step, answer, case)}"] if case.sizes else []
+    return "\n".join([*lines, f"{REPORT}{quote('workshop: ' + step)}"])
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0].rstrip(".")
+
+
+def place(error: BaseException) -> str:
+    """Quotes the line of the reader's own file, or cell, where the error was raised."""
+    ours = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        name = frame.filename
+        if not name.startswith((*ours, "<frozen")) and "/lib/python" not in name:
+            line = linecache.getline(name, frame.lineno or 0).strip()
+            cell = "ipykernel" in name or "<ipython" in name
+            where = "your cell" if cell else Path(name).name
+            return f", in line {frame.lineno} of {where}" + (f": `{line}`" if line else "")
+    return ""
+
+
+def short(case: Case) -> list[str]:
+    """Writes out the inputs that have 12 numbers at most."""
+    found = []
+    for name, value in case.inputs.items():
+        if isinstance(value, Tensor) and value.numel() <= 12:
+            read = value.double().round(decimals=2) if value.is_floating_point() else value
+            found.append(f"    {name} = {read.tolist()}")
+    return found
+
+
+def difference(got: Tensor, right: Tensor) -> str:
+    """Says at which place two tensors of one shape first differ, and what each holds there."""
+    at = (~judging.close(got, right)).nonzero()[0].tolist()
+    both = [x[tuple(at)].item() for x in (right, got)]
+    ours, yours = (f"{x:.4g}" if isinstance(x, float) else f"{x}" for x in both)
+    return f"{f'At {at} it' if at else 'It'} should be {ours} and is {yours}."
+
+
+def located(step: str, answer: Any, case: Case) -> str:
+    """Names the first part, in the order of calls, whose inputs are not those in plain.py."""
+    theirs, ours = (judging.heard(step, made, case) for made in (answer, getattr(plain, step)))
+    for (name, before), right in ours.items():
+        if (name, before) not in theirs:
+            return f"{name} is called {before} times, and more often is right."
+        for number, pair in enumerate(zip(theirs[name, before], right, strict=False), start=1):
+            if not judging.alike(*pair):
+                return f"{name} is the first part to receive something else: input {number}."
+    return "Every part receives what it should: look at what is done with the last one's result."
+
+
+def careless(step: str, answer: Any) -> str:
+    """Says if a piece with right numbers changes its inputs, starts badly or loses gradients."""
+    case = probes(step)[0]
+    run, given = judging.runner(step, answer, case), copy.deepcopy(case.inputs)
+    run(*given.values())
+    for name, before in case.inputs.items():
+        if isinstance(before, Tensor) and not torch.equal(before, given[name]):
+            return f"it writes into {name}, which belongs to the caller."
+    if step in ("padding_mask", "causal_mask", "positions", "generate"):
+        return ""
+    if step == "Transformer":
+        torch.manual_seed(0)
+        spread = float(answer(50, 50, 64, 2, 1, 8).source_embedding.weight.detach().std())
+        if not 0.5 < spread * 8 < 2:
+            return f"embeddings begin with a standard deviation of {spread:.3f}, not 1/√D."
+    if step in ("EncoderLayer", "DecoderLayer") and judging.unscaled(step, answer, case):
+        return "in training, what dropout keeps is not scaled up by 1 / (1 - p)."
+    given = copy.deepcopy(case.inputs)
+    modules = [x for x in (*given.values(), run) if isinstance(x, nn.Module)]
+    needed: dict[str, Tensor] = dict(modules[0].named_parameters()) if modules else {}
+    for name, x in given.items():
+        if isinstance(x, Tensor) and x.is_floating_point():
+            needed[name] = x.requires_grad_()
+    try:
+        square = run(*given.values()).square().sum()
+        gradients = torch.autograd.grad(square, [*needed.values()], allow_unused=True)
+    except RuntimeError as error:
+        return f"no gradient comes back: {first_line(error)}"
+    for name, gradient in zip(needed, gradients, strict=True):
+        if gradient is None or not gradient.any():
+            return f"no gradient reaches {name}: is something detached, or under torch.no_grad()?"
+    return ""
