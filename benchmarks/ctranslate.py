@@ -1,4 +1,4 @@
-"""Our weights in CTranslate2, the C++ library: one model, so that both write the same tokens."""
+"""Puts our weights into CTranslate2, the C++ library, so that both write the same tokens."""
 
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +15,7 @@ from unmasked.tokens import BOS, EOS, PADDING
 
 
 class CTranslate2:
-    """Float32 on the CPU, with as many threads as PyTorch has."""
+    """CTranslate2 searches in float32 on the CPU, with as many threads as PyTorch has."""
 
     def __init__(self, model: Transformer) -> None:
         with TemporaryDirectory() as folder:
@@ -25,7 +25,7 @@ class CTranslate2:
             )
 
     def search(self, source: Tensor, width: int, n: int) -> list[list[str]]:
-        """Words are numbers, as text: its only input."""
+        """Returns token IDs as text, which is all that CTranslate2 reads and writes."""
         rows = [[str(token) for token in row if token != PADDING] for row in source.tolist()]
         found = self.translator.translate_batch(
             rows, beam_size=width, max_decoding_length=n, length_penalty=0.6
@@ -60,14 +60,12 @@ def converted(model: Transformer) -> TransformerSpec:
 
 
 def layer(theirs: Any, ours: Any) -> None:
-    decoding = hasattr(ours, "cross_attention")
-    own = ours.self_attention
+    own, across = ours.self_attention, getattr(ours, "cross_attention", None)
     linear(theirs.self_attention.linear[0], own.query, own.key, own.value)
     linear(theirs.self_attention.linear[1], own.output)
-    residual = ours.self_residual if decoding else ours.attention_residual
+    residual = ours.self_residual if across else ours.attention_residual
     norm(theirs.self_attention.layer_norm, residual.norm)
-    if decoding:
-        across = ours.cross_attention
+    if across:
         linear(theirs.attention.linear[0], across.query)
         linear(theirs.attention.linear[1], across.key, across.value)
         linear(theirs.attention.linear[2], across.output)

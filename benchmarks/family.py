@@ -1,4 +1,4 @@
-"""The models of chapter 14 beside transformers' own classes, with the same random weights.
+"""Compares chapter 14's models with transformers' own classes, with the same random weights.
 
 Example: python benchmarks/family.py
 
@@ -14,7 +14,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from command import command
+from timing import command
 from unmasked.machine import machine
 from unmasked_book import family
 from unmasked_book.records import record
@@ -26,7 +26,7 @@ TOKENS = torch.tensor([[5, 9, 2, 31, 8, 60, 2], [0, 0, 17, 4, 2, 22, 2], [40, 33
 
 
 def theirs(name: str) -> nn.Module:
-    """With random numbers in every parameter and buffer that is kept, biases and norms included."""
+    """Builds transformers' model with random numbers in every parameter and buffer it saves."""
     options = {**TABLE["all"], **TABLE[name]["options"], **(TABLE["both"] if name in BOTH else {})}
     kind = getattr(transformers, TABLE[name]["class"])
     model: nn.Module = kind(kind.config_class(**options)).eval()
@@ -39,7 +39,7 @@ def theirs(name: str) -> nn.Module:
 
 
 def renamed(name: str, model: nn.Module) -> dict[str, Tensor]:
-    """Theirs by our names. GPT-2 stores its matrices turned, and query, key and value in one."""
+    """Renames their weights; GPT-2 stores matrices turned, and query, key and value in one."""
     halves, found = TABLE["names"]["both_halves" if name in BOTH else "one_half"], {}
     for key, value in model.state_dict().items():
         for old, new in (*halves, *TABLE["names"]["a_layer"]):
@@ -54,7 +54,7 @@ def renamed(name: str, model: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def compared(name: str, dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """The largest difference of a logit at a word, the largest logit, and parameters.
+    """Measures the largest difference of a logit, the largest logit, and both sizes.
 
     Of the three sentences one is padded on the left, but not as a target, and one on the right.
     """

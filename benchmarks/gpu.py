@@ -1,4 +1,4 @@
-"""The package on one GPU, in eight minutes: equality, speed, memory, and time to quality.
+"""Measures the package on one GPU, in eight minutes: equality, speed, memory, time to quality.
 
 Writes gpu.json after every row, so that what ran stays when time is up. Needs no network. Where
 UNMASKED_DATA names a folder with Multi30k, time to quality is measured on it, else on phrases.
@@ -27,9 +27,8 @@ from torch.nn.functional import scaled_dot_product_attention as fused
 from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
-from command import command, say
 from peers import Marian, Ours, Torch, ragged, sizes, training_step
-from timing import Run, interleaved, precision, synchronise, timed
+from timing import Run, command, interleaved, precision, say, synchronise, timed
 from unmasked.attention import attention
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
@@ -40,8 +39,7 @@ from unmasked.text.phrasebook import sentence_pairs
 from unmasked.tokens import Subwords
 from unmasked.training.recipe import Recipe
 from unmasked_book.captions import caption_pairs
-from unmasked_book.experiments.learning import cross_entropy, learn
-from unmasked_book.experiments.lstm import count_parameters, recurrent_like
+from unmasked_book.experiments.lstm import count_parameters, cross_entropy, learn, recurrent_like
 from unmasked_book.records import as_json
 
 Row = dict[str, Any]
@@ -58,12 +56,12 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass
 class Parts:
-    """A method for each part, the most valuable first. Each gives rows, one after the other."""
+    """Parts has a method for each part, the most valuable first, which yields rows."""
 
     small: bool
 
     def equality(self) -> Iterator[Row]:
-        """Differences to the CPU, float32 without TF32 or as said; rounding may tip a sentence."""
+        """Compares with the CPU, in float32 without TF32; rounding may tip a sentence."""
         for name, bound, measure in (
             ("tests for GPUs that fail", 0, self.tests),
             ("logits and gradients equal the CPU's, relative", 1e-4, self.parity),
@@ -77,7 +75,7 @@ class Parts:
             yield {"what": name, "found": found, "bound": bound, "right": found <= bound}
 
     def tests(self) -> int:
-        """Those of masks, packing, products, search and the whole model, on this device."""
+        """Counts failures in the tests of masks, packing, products, search and the whole model."""
         where = "tests/unmasked" if HERE.type != "cpu" else "tests/unmasked/test_one_forward.py"
         words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", HERE.type, where]
         done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True)
@@ -85,7 +83,7 @@ class Parts:
         return done.stdout.count("\nFAILED") + done.stdout.count("\nERROR")
 
     def both(self, run: Callable[..., Any], dtype: Any = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """What the run gives with the shipped model and the captions: here, and on the CPU."""
+        """Runs the shipped model on the captions: pairs each result here with the CPU's."""
         results = []
         for where, kind in ((HERE, dtype), ("cpu", None)):
             translator = unmasked.load("de-en")
@@ -115,15 +113,13 @@ class Parts:
         return sum(a[a != 0].tolist() != b[b != 0].tolist() for a, b in pairs)
 
     def training(self) -> Iterator[Row]:
-        """Steps of ragged rows (8 to 48 words), real tokens; operations are each model's own."""
+        """Times training on ragged rows (8 to 48 words); operations are each model's own."""
         names = ("float32",) if self.small else ("float32", "TF32", "bfloat16")
         peaks = {name: self.peak(name) for name in names}
         yield {"what": "products of two matrices", "operations a second": peaks}
-        works: list[tuple[str, int, str]] = [("small", 8, "float32")]
-        if not self.small:
-            works = [*product(("small", "base", "big"), (800,), peaks)]
-            works += [("base", rows, "bfloat16") for rows in (25, 100, 400, 1600, 3200, 6400)]
-        for work in works:
+        works = [*product(SIZES, (800,), peaks)]
+        works += [("base", rows, "bfloat16") for rows in (25, 100, 400, 1600, 3200, 6400)]
+        for work in [("small", 8, "float32")] if self.small else works:
             yield from self.steps(*work, peaks)
 
     def peak(self, name: str) -> float:
@@ -171,17 +167,16 @@ class Parts:
         yield from found.values()
 
     def searches(self) -> Iterator[Row]:
-        """64 new tokens for everybody, beside transformers' MarianMT, with the same sizes."""
+        """Times searches for 64 new tokens, beside transformers' MarianMT of the same sizes."""
         size = SIZES["small" if self.small else "base"]
         many, new, rounds = ((1, 4), 8, 2) if self.small else ((1, 32, 256), 64, 3)
         for dtype, rows, width in product((torch.float32, torch.bfloat16), many, (1, 5)):
             torch.manual_seed(0)
             source = ragged(rows, 24, device=HERE)
-            models: dict[str, Any] = {"unmasked": Ours(size), "MarianMT": Marian(size)}
-            contestants: dict[str, Run] = {
-                who: partial(model.to(HERE, dtype).eval().search, source, width, new)
-                for who, model in models.items()
-            }
+            contestants = dict[str, Run]()
+            for who, make in (("unmasked", Ours), ("MarianMT", Marian)):
+                model: Any = make(size).to(HERE, dtype).eval()
+                contestants[who] = partial(model.search, source, width, new)
             times = interleaved(contestants, rounds, HERE.type)
             for who in contestants:
                 seconds, name = times.median(who), str(dtype).removeprefix("torch.")
@@ -190,7 +185,7 @@ class Parts:
                        "times as fast as MarianMT": times.ratio(who, "MarianMT")}  # fmt: skip
 
     def attention(self) -> Iterator[Row]:
-        """Forward and backward of a causal attention, 8 heads of width 64, as n grows."""
+        """Times forward and backward of a causal attention, 8 heads of width 64, as n grows."""
         for n, name in product((64, 128) if self.small else (512, 1024, 2048, 4096, 8192, 16384),
                                ("float32", "bfloat16")):  # fmt: skip
             with precision(name) as dtype:
@@ -214,15 +209,10 @@ class Parts:
                     yield row
 
     def quality(self) -> Iterator[Row]:
-        """Until a validation loss: the Transformer, and an LSTM with attention of as many weights.
+        """Trains the Transformer, and an LSTM with as many weights, to a validation loss.
 
-        The rule, written before any run but for the brackets, which came with the second: each
-        trains with the rates of the ladder and one seed (and with twice the highest while that is
-        the best); the one with the lowest last loss goes on, with seeds 0, 1 and 2. The goal is the
-        lowest of GOALS (nats a subword) that all six reach. "Trains faster" is confirmed, for
-        tokens and for seconds apart, if all three Transformers need fewer than every LSTM, refuted
-        if the other way round. Seconds are those of training, without the looks at the validation
-        data. GOALS are 4, 3.5, 3, 2.5, 2.2, 2 and 1.8.
+        The rule for "trains faster", written before the runs, is in book/experiments.md (A.11);
+        its GOALS are 4, 3.5, 3, 2.5, 2.2, 2 and 1.8. Looks at the validation data are not timed.
         """
         if os.environ.get("UNMASKED_DATA"):
             kind, subwords = "Multi30k, German to English", 4000
@@ -239,7 +229,7 @@ class Parts:
             config = replace(sizes(256, 4, 3, 1024, len(vocabulary)), norm="pre")
             model: Any = unmasked.Transformer(config)
             if who != "Transformer":
-                model = recurrent_like(model, len(vocabulary), seed, n_layers=2, dropout=0.1)
+                model = recurrent_like(model, len(vocabulary), seed, dropout=0.1)
             steps, tokens, every = (8, 400, 1) if self.small else (800, 6000, 25)
             recipe = Recipe(steps=steps, rate=rate, warmup=steps // 8, smoothing=0.0, clip=1.0,
                             seed=seed, tokens=tokens)  # fmt: skip
@@ -273,7 +263,7 @@ class Parts:
                 yield {**until(model, best, seed), "data": kind, "chooses": False}
 
     def notebooks(self) -> Iterator[Row]:
-        """Every notebook's cells as a script, all notebooks at once, with one thread each."""
+        """Runs every notebook's cells as a script, all at once, with one thread each."""
         paths = sorted([*ROOT.glob("book/*.ipynb"), *ROOT.glob("book/[!.]*/*.ipynb")])
         quiet = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "TQDM_DISABLE": "1"}
         options: Any = {"env": quiet, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
@@ -292,7 +282,7 @@ class Parts:
 
 
 def script(notebook: Path) -> str:
-    """Its cells, without the lines that only Jupyter reads."""
+    """Joins a notebook's code, without the lines that only Jupyter reads."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     return "display = print\n" + re.sub(r"(?m)^( *)%.*", r"\1pass", code)
@@ -304,7 +294,7 @@ def allocated() -> int:
 
 
 def highest(run: Run) -> int:
-    """The most bytes that were allocated on the GPU during a run."""
+    """Returns the most bytes that were allocated on the GPU during a run."""
     if HERE.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     run()

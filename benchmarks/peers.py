@@ -1,4 +1,4 @@
-"""The same model three times: ours, torch.nn and MarianMT, with one interface.
+"""Defines the same model three times, ours, torch.nn's and MarianMT, with one interface.
 
 All have the same widths, depths, heads, vocabulary and dropout, untied embeddings and random
 weights. The row of the end token is zero in every output matrix, so that nobody stops early.
@@ -27,7 +27,7 @@ MARKS: dict[str, Any] = {
 def sizes(
     d_model: int, n_heads: int, n_layers: int, d_ff: int, vocabulary: int = VOCABULARY
 ) -> TransformerConfig:
-    """Of ours, with the last norms that nn.Transformer has."""
+    """Returns the sizes of a model that has the last norms of nn.Transformer."""
     return TransformerConfig(
         source_vocab=vocabulary, target_vocab=vocabulary, d_model=d_model, n_heads=n_heads,
         n_layers=n_layers, d_ff=d_ff, final_norm=True,
@@ -50,18 +50,16 @@ class Ours(nn.Module):
 
 
 class Torch(nn.Module):
-    """nn.Transformer with the usual embeddings around it, and greedy search without a cache."""
+    """Torch is nn.Transformer with the usual embeddings, and greedy search without a cache."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         vocabulary, width = config.target_vocab, config.d_model
         self.model = to_torch(Transformer(config))
-        self.source = nn.Embedding(vocabulary, width)
-        self.target = nn.Embedding(vocabulary, width)
-        self.positions = SinusoidalPositions(width)
+        self.source, self.target = (nn.Embedding(vocabulary, width) for _ in range(2))
+        self.positions, self.scale = SinusoidalPositions(width), width**0.5
         self.dropout = nn.Dropout(config.dropout)
         self.generator = nn.Linear(width, vocabulary, bias=False)
-        self.scale = width**0.5
         silence(self.generator.weight)
 
     def embed(self, table: nn.Embedding, tokens: Tensor) -> Tensor:
@@ -94,11 +92,11 @@ class Marian(nn.Module):
         from transformers import MarianConfig, MarianMTModel  # not everybody has it
 
         super().__init__()
-        sides: dict[str, Any] = {}
-        for side in ("encoder", "decoder"):
-            sides[f"{side}_layers"] = config.n_layers
-            sides[f"{side}_attention_heads"] = config.n_heads
-            sides[f"{side}_ffn_dim"] = config.d_ff
+        stack = {"layers": config.n_layers, "attention_heads": config.n_heads,
+                 "ffn_dim": config.d_ff}  # fmt: skip
+        sides: Any = {
+            f"{side}coder_{name}": n for name, n in stack.items() for side in ("en", "de")
+        }
         theirs = MarianConfig(
             vocab_size=config.source_vocab, decoder_vocab_size=config.target_vocab,
             d_model=config.d_model, activation_function=config.activation, dropout=config.dropout,
@@ -129,7 +127,7 @@ class Marian(nn.Module):
 
 
 def ragged(rows: int, longest: int, *, shortest: int = 6, device: Any = "cpu") -> Tensor:
-    """Random sentences of evenly spread lengths, the first one the longest."""
+    """Draws sentences of evenly spread lengths, the first one the longest."""
     lengths = torch.randint(shortest, longest + 1, (rows,))
     lengths[0] = longest
     tokens = torch.randint(3, VOCABULARY, (rows, longest))
@@ -139,7 +137,7 @@ def ragged(rows: int, longest: int, *, shortest: int = 6, device: Any = "cpu") -
 def training_step(
     model: nn.Module, loss: Callable[..., Any], dtype: Any = None, **options: Any
 ) -> Run:
-    """Forward, backward and Adam; under autocast where a dtype is given."""
+    """Returns a step of forward, backward and Adam, under autocast where a dtype is given."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, **options)
     device = next(model.parameters()).device.type
 
@@ -154,7 +152,7 @@ def training_step(
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """What everyone writes: all logits, padding ignored."""
+    """Computes the loss that everyone writes: of all logits, with padding ignored."""
     return nn.functional.cross_entropy(
         logits.flatten(0, 1), labels.flatten(), ignore_index=PADDING, label_smoothing=0.1
     )
@@ -162,5 +160,5 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 @torch.no_grad()
 def silence(output: Tensor) -> None:
-    """The end token's logit is 0 and never the highest of thousands."""
+    """Sets the end token's logit to 0, which is never the highest of thousands."""
     output[EOS] = 0.0

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-from command import command, say
 from ctranslate import CTranslate2
 from peers import Marian, Ours, Torch, ragged, sizes, training_step
-from timing import Run, interleaved
+from timing import Run, command, interleaved, say
 from unmasked import TransformerConfig
 from unmasked.machine import machine
 from unmasked_book.records import record
@@ -26,7 +25,7 @@ from unmasked_book.records import record
 PEERS = ("transformers", "ctranslate2")
 SMALL, BASE = sizes(256, 4, 3, 1024), sizes(512, 8, 6, 2048)
 NEW_TOKENS = 64
-Trained = dict[str, tuple[Any, ...]]  # of each its class, options of its loss, autocast's dtype
+Trained = dict[str, tuple[Any, ...]]  # each one's class, options of its loss, autocast's dtype
 TRAINED: Trained = {
     "unmasked": (Ours, {}, None), "unmasked, packed": (Ours, {"packed": True}, None),
     "nn.Transformer": (Torch, {}, None), "MarianMT": (Marian, {}, None),
@@ -48,8 +47,7 @@ def training(config: TransformerConfig, rows: int, longest: int, peers: Trained)
     source, target = (ragged(rows, n) for n in (longest, longest + 1))
     contestants = {}
     for name, (peer, options, dtype) in peers.items():
-        model = peer(config)
-        loss = partial(model.loss, source, target, **options)
+        loss = partial((model := peer(config)).loss, source, target, **options)
         contestants[name] = training_step(model, loss, dtype)
     return contestants
 
@@ -69,7 +67,7 @@ def searching(
 
 
 def agree(ours: Any, theirs: Any) -> None:
-    """The same weights write the same tokens, but for a tie in rounding."""
+    """Raises SystemExit if the same weights write other tokens, but for ties in rounding."""
     mine = [[str(token) for token in row if token] for row in ours.flatten(1).tolist()]
     if (different := sum(a != b for a, b in zip(mine, theirs, strict=True))) > len(mine) // 32:
         raise SystemExit(f"CTranslate2: {different} of {len(mine)} sentences differ")
@@ -77,11 +75,11 @@ def agree(ours: Any, theirs: Any) -> None:
 
 def search(config: TransformerConfig, rows: int, width: int, rounds: int, *others: str) -> Work:
     what = "one sentence" if rows == 1 else f"batch {rows}"
-    how = "greedy" if width == 1 else f"beam {width}"
-    layers, beside = f"{config.n_layers}+{config.n_layers} layers", ""
     if "CTranslate2" in others:
-        config, beside = replace(config, norm="pre"), ", beside C++"
-    title = f"{how}, d={config.d_model}, {layers}, {what}{beside}, {NEW_TOKENS} new tokens"
+        config, what = replace(config, norm="pre"), f"{what}, beside C++"
+    model = f"d={config.d_model}, {config.n_layers}+{config.n_layers} layers"
+    how = "greedy" if width == 1 else f"beam {width}"
+    title = f"{how}, {model}, {what}, {NEW_TOKENS} new tokens"
     return Work(title, rounds, partial(searching, config, rows, width, others))
 
 
@@ -107,7 +105,7 @@ WORKS = {
 
 
 def measured(name: str, work: Work) -> tuple[dict[str, Any], list[str]]:
-    """What is recorded, and the rows of the table."""
+    """Returns what is recorded, and the rows of the table."""
     torch.manual_seed(0)
     times = interleaved(work.prepare(), work.rounds, "cpu")
     first, *_ = times.seconds

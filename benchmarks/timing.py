@@ -1,20 +1,32 @@
-"""Timing contestants side by side: A B C A B C …, so that what disturbs one disturbs them all."""
+"""Times contestants in turn (A B C A B C …), so that what disturbs one disturbs them all."""
 
 import gc
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 Run = Callable[[], object]
 
 
+def command() -> str:
+    """Returns the command that was called, as one types it in the repository."""
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
+def say(text: str) -> None:
+    """Prints beside the result, which goes to standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
 @dataclass
 class Times:
-    """Seconds of each contestant, round by round."""
+    """Holds each contestant's seconds, round by round."""
 
     seconds: dict[str, list[float]]
 
@@ -22,16 +34,15 @@ class Times:
         return statistics.median(self.seconds[name])
 
     def ratios(self, fast: str, slow: str) -> list[float]:
-        """How many times as fast, round by round."""
-        pairs = zip(self.seconds[slow], self.seconds[fast], strict=True)
-        return [a / b for a, b in pairs]
+        """Returns how many times as fast the first is, round by round."""
+        return [a / b for a, b in zip(self.seconds[slow], self.seconds[fast], strict=True)]
 
     def ratio(self, fast: str, slow: str) -> float:
         return statistics.median(self.ratios(fast, slow))
 
 
 def synchronise(device: torch.device) -> None:
-    """Waits for what was asked of a GPU; a CPU has done it when it answers."""
+    """Waits until a GPU has done what was asked of it."""
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
 
@@ -46,7 +57,7 @@ def timed(run: Run, device: torch.device) -> float:
 
 @contextmanager
 def precision(name: str) -> Iterator[torch.dtype]:
-    """The type of the numbers; within, products of float32 take TF32 if that is its name."""
+    """Yields the numbers' type; meanwhile float32 products use TF32 if that is the name."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if name == "TF32" else "highest")
     try:
@@ -58,8 +69,8 @@ def precision(name: str) -> Iterator[torch.dtype]:
 def interleaved(contestants: dict[str, Run], rounds: int, device: str) -> Times:
     """Runs everyone once to warm up, then `rounds` times, each round from another beginning."""
     names, where = list(contestants), torch.device(device)
-    for name in names:
-        contestants[name]()
+    for run in contestants.values():
+        run()
     times = Times({name: [] for name in names})
     gc.collect()
     gc.disable()

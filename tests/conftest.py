@@ -10,7 +10,7 @@ settings.load_profile("unmasked")
 
 @pytest.fixture(autouse=True)
 def _repeatable() -> None:
-    """The same random numbers for each test alone, and one thread whatever the last one set.
+    """Gives each test the same random numbers, and one thread whatever the last one set.
 
     The process that hands the tests to others needs no PyTorch, which takes seconds to import.
     """

@@ -1,12 +1,13 @@
 """Runs notebooks as Colab would: torch is there, the package is not, the folder is empty.
 
-Each notebook's own install cell is run for real. It names the public repository; git is told to
-take a clone of this checkout's last commit instead, so that what is tested is what is here. With
-`--load 2`, two processes compute beside it all the time, as on a machine that others use too.
+Each notebook's own install cell is run for real. It names the public repository; git takes a clone
+of this checkout's last commit instead, so that the code that is here is tested. With `--load 2`,
+two processes compute beside it all the time, as on a machine that others use too.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,12 +21,12 @@ from pathlib import Path
 from notebooks import chosen
 from repository import ROOT, current
 
-# What Colab brings along: its own torch among them, which must stay as it is.
+# Colab brings these packages along; a notebook must not change them.
 PROVIDED = ("torch", "numpy", "matplotlib", "ipykernel", "nbclient", "setuptools")
 
 
 def python_in(folder: Path) -> Path:
-    """A new environment with what Colab provides, in our versions; the path of its Python."""
+    """Makes an environment with Colab's packages in our versions; returns its Python."""
     print("making an environment with torch, without the package …", flush=True)
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
@@ -36,25 +37,21 @@ def python_in(folder: Path) -> Path:
 
 
 def redirected(clone: Path) -> dict[str, str]:
-    """An environment in which git takes the clone for the public repository."""
+    """Returns environment variables by which git takes the clone for the public repository."""
     subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, clone], check=True)
-    return {
-        **os.environ,
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"url.file://{clone}.insteadOf",
-        "GIT_CONFIG_VALUE_0": current(),
-    }
+    instead = {"KEY_0": f"url.file://{clone}.insteadOf", "VALUE_0": current(), "COUNT": "1"}
+    return {**os.environ, **{f"GIT_CONFIG_{name}": value for name, value in instead.items()}}
 
 
 def installed(python: Path) -> set[str]:
-    """Everything in the environment, with its version."""
+    """Returns all packages of the environment, with their versions."""
     command = [python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """So many processes compute until the end."""
+    """Lets several processes compute until the end."""
     command = [sys.executable, "-c", "while True: sum(range(10**6))"]
     running = [subprocess.Popen(command) for _ in range(processes)]
     try:
@@ -82,7 +79,7 @@ def main() -> None:
             subprocess.run([python, "-m", "pip", "uninstall", "-qqy", "unmasked"], check=True)
             alone = folder / path.stem
             alone.mkdir()
-            (alone / path.name).write_bytes(path.read_bytes())
+            shutil.copy(path, alone)
             run = [folder / "venv/bin/jupyter", "execute", path.name, "--timeout=900"]
             began = time.perf_counter()
             done = subprocess.run(run, cwd=alone, env=environment, capture_output=True, text=True)

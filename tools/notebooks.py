@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def chosen(names: list[str]) -> list[Path]:
-    """The notebooks of these names; all of them if there are none."""
+    """Returns the notebooks of these names; all notebooks if there are no names."""
     known = {path.stem: path for path in notebooks()}
     for name in names:
         if Path(name).stem not in known:
@@ -49,7 +49,7 @@ def chosen(names: list[str]) -> list[Path]:
 
 
 def run(path: Path) -> str | None:
-    """Runs one notebook in an empty folder; its name if a cell failed."""
+    """Runs one notebook in an empty folder; returns its name if a cell failed."""
     began = time.perf_counter()
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +65,7 @@ def run(path: Path) -> str | None:
 
 
 def normalise(notebook: NotebookNode) -> None:
-    """Drops what differs from run to run; gives pictures their words and folds their titles."""
+    """Drops whatever differs from run to run; gives pictures words, and folds titles."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         for key in ("execution", "collapsed", "scrolled", "mystnb"):
@@ -79,7 +79,7 @@ def normalise(notebook: NotebookNode) -> None:
 
 
 def prompts(cell: NotebookNode) -> dict[str, Any]:
-    """What the page says in a folded cell's place; for a solution, `_config.yml` has the words."""
+    """Returns the words that stand for a folded cell; `_config.yml` has those of a solution."""
     title = re.match(r"# @title (.+)", cell.source)
     if not title or title[1] == "Solution" or not FOLDED & {*cell.metadata.get("tags", [])}:
         return {}

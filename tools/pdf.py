@@ -29,6 +29,9 @@ INDEX = "genindex"
 TARGET = ROOT / "_build/unmasked.pdf"
 PAPER = {"format": "A4", "print_background": True, "tagged": True,
          "margin": {"top": "18mm", "bottom": "20mm", "left": "17mm", "right": "17mm"}}  # fmt: skip
+LOADED = """Promise.all([...document.images].map(image => {
+    image.loading = "eager"; return image.decode().catch(() => 0) }))"""
+HEADINGS = "all => all.map(e => [e.parentElement.id, e.textContent, e.tagName[1] - 1])"
 # The pages' own tables of contents are hidden: the book has one. Each sheet bears its number.
 PRINT = """
 #jb-print-toc { display: none }
@@ -56,7 +59,7 @@ class Heading(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A page of the book, printed."""
+    """A Part is a printed page of the book."""
 
     name: str  # such as book/01_masks
     pdf: PdfReader
@@ -67,18 +70,14 @@ class Part(NamedTuple):
 def printed(browser: Browser, names: Iterable[str]) -> list[Part]:
     parts, start = list[Part](), 0
     for name in names:
-        page = browser.new_page(color_scheme="light")
-        page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
-        page.evaluate("Promise.all([...document.images].map(i => { i.loading = 'eager'; "
-                      "return i.decode().catch(() => 0) }))")  # fmt: skip
-        page.add_style_tag(content=PRINT + f"html {{ counter-reset: page {start} }}")
-        if name == INDEX:
-            page.add_style_tag(content="h1 { display: block !important }")
-        pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
-        found = page.locator("section > :is(h1, h2, h3, h4)").evaluate_all(
-            "all => all.map(each => [each.parentElement.id, each.textContent, each.tagName[1] - 1])"
-        )
-        page.close()
+        with browser.new_page(color_scheme="light") as page:
+            page.goto((HTML / f"{name}.html").as_uri(), wait_until="networkidle")
+            page.evaluate(LOADED)
+            page.add_style_tag(content=PRINT + f"html {{ counter-reset: page {start} }}")
+            if name == INDEX:
+                page.add_style_tag(content="h1 { display: block !important }")
+            pdf = PdfReader(io.BytesIO(page.pdf(**PAPER)))
+            found = page.locator("section > :is(h1, h2, h3, h4)").evaluate_all(HEADINGS)
         places = {
             anchor.removeprefix("/"): start + (pdf.get_destination_page_number(place) or 0)
             for anchor, place in pdf.named_destinations.items()
@@ -93,15 +92,13 @@ def printed(browser: Browser, names: Iterable[str]) -> list[Part]:
 
 
 def from_html(browser: Browser, body: str) -> PdfReader:
-    page = browser.new_page()
-    page.set_content(f'<html lang="en"><title>t</title><style>{STYLE}</style>{body}</html>')
-    pdf = page.pdf(**PAPER)
-    page.close()
-    return PdfReader(io.BytesIO(pdf))
+    with browser.new_page() as page:
+        page.set_content(f'<html lang="en"><title>t</title><style>{STYLE}</style>{body}</html>')
+        return PdfReader(io.BytesIO(page.pdf(**PAPER)))
 
 
 def contents(parts: list[Part]) -> str:
-    """Each chapter and section, with its page."""
+    """Returns the HTML of the table of contents: chapters and sections, each with its page."""
     lines = ["<h2>Contents</h2>"]
     for part in parts:
         for each in (heading for heading in part.headings if heading.deep < 2):
@@ -112,7 +109,7 @@ def contents(parts: list[Part]) -> str:
 
 
 def target(address: str, parts: list[Part]) -> int | None:
-    """The page of the book that an address leads to, if it does."""
+    """Returns the page of the book that an address leads to; None for another address."""
     path, _, anchor = unquote(address).partition("#")
     for part in parts:
         if path.endswith(f"/{part.name}.html"):
@@ -121,12 +118,11 @@ def target(address: str, parts: list[Part]) -> int | None:
 
 
 def link_within(book: PdfWriter, parts: list[Part], shift: int) -> None:
-    """Links to pages of the book lead to pages of this file; so many pages come before them."""
+    """Turns links to pages of the book into links within the file, after `shift` first pages."""
     for page in book.pages:
         for reference in page.get("/Annots", []):
             link = reference.get_object()
-            address = link.get("/A", {}).get("/URI")
-            goal = target(str(address), parts) if address else None
+            goal = target(str(link.get("/A", {}).get("/URI", "")), parts)
             if goal is not None:
                 del link["/A"]
                 there = [book.pages[goal + shift].indirect_reference, NameObject("/Fit")]
@@ -143,7 +139,7 @@ def bookmarks(book: PdfWriter, parts: list[Part], shift: int) -> None:
 
 
 def joined(browser: Browser, parts: list[Part]) -> PdfWriter:
-    """Cover, contents, pages."""
+    """Joins cover, contents and pages; adds links, bookmarks and page numbers."""
     cover = (
         f"<h1>{TITLE}</h1><p>Version {stated()}</p><p>{current()}</p>"
         "<p>Text and figures: CC BY 4.0. Code: MIT.</p>"
@@ -167,7 +163,6 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = launch(playwright)
         book = joined(browser, printed(browser, tqdm([*pages(), INDEX], unit="page")))
-        browser.close()
     book.compress_identical_objects()
     book.write(TARGET)
     length, size = len(book.pages), TARGET.stat().st_size / 2**20

@@ -31,7 +31,7 @@ def uv(*words: str | Path) -> None:
 
 
 def stated() -> str:
-    """The version that the package states."""
+    """Returns the version that the package states."""
     [found] = re.findall(r'__version__ = "(.+)"', VERSION.read_text(encoding="utf-8"))
     return found
 
@@ -54,13 +54,13 @@ def stamp(version: str) -> None:
 
 
 def pin(to: str) -> None:
-    """Lets the first cell of every notebook install this; the newest, if it is empty."""
+    """Lets the first cell of every notebook install a version; "" stands for the newest."""
     for path in notebooks():
         replace(path, rf"(git\+{re.escape(current())})(@v[\d.]+)?", rf"\g<1>{to}")
 
 
 def agree(tag: str | None) -> None:
-    """The version is the same wherever it stands, and, if there is a tag, in the notebooks."""
+    """Exits unless the version is the same everywhere: with a tag, in the notebooks, too."""
     version = stated()
     cited = re.search(r"^version: (.+)", CITATION.read_text(encoding="utf-8"), re.MULTILINE)
     if cited is None or cited[1] != version:
@@ -77,7 +77,7 @@ def agree(tag: str | None) -> None:
 
 
 def installed(folder: Path, what: str | Path) -> Path:
-    """A new environment with an archive in it; the folder of its commands."""
+    """Installs an archive in a new environment, and returns the folder of its commands."""
     uv("venv", "--quiet", folder)
     uv("pip", "install", "--quiet", *PINNED, "--python", folder, what)
     return folder / "bin"
@@ -103,7 +103,7 @@ def tests_itself(source: Path, folder: Path) -> None:
 
 
 def check(tag: str | None) -> None:
-    """Both archives (the wheel is made from the source archive), and what they are good for."""
+    """Builds both archives, the wheel from the source archive, and tries them."""
     agree(tag)
     shutil.rmtree(DIST, ignore_errors=True)
     uv("build", "--quiet", "--out-dir", DIST)

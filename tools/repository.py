@@ -12,27 +12,27 @@ ADDRESS = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 
 
 def current() -> str:
-    """The address that pyproject.toml states."""
+    """Returns the address that pyproject.toml states."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     address: str = project["urls"]["Repository"]
     return address
 
 
 def notebooks() -> list[Path]:
-    """The book's: the chapters, and the pages below them; no copies in Jupyter's hidden folders."""
+    """Returns the book's notebooks, without copies in Jupyter's hidden folders."""
     book = ROOT / "book"
     return sorted([*book.glob("*.ipynb"), *book.glob("[!.]*/*.ipynb")])
 
 
 def text_files(*options: str) -> list[str]:
-    """What `git grep` says of every file with text, beginning with its name."""
+    """Returns a line of `git grep` for every file with text: the file's name comes first."""
     command = ["git", "grep", "-I", *options, ""]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return listed.stdout.splitlines()
 
 
 def forms(address: str) -> list[str]:
-    """The ways in which an address appears: in links to GitHub, Colab and Binder; as a site."""
+    """Returns the parts of links to GitHub, Colab and Binder, and of the site's, that change."""
     match = ADDRESS.fullmatch(address)
     if not match:
         sys.exit(f"URL: expected https://github.com/OWNER/NAME, got {address!r}")

@@ -1,4 +1,4 @@
-"""How large the house is: lines by part, and words and cells of each page.
+"""Counts the lines of each part of the repository, and the words and cells of each page.
 
 Lines are those of Python, JavaScript, CSS and HTML that git knows. A page's words are those of its
 text in view; exercises and folds are counted beside them.
@@ -25,7 +25,7 @@ FOLDED = {"hide-input", "hide-cell"}
 
 
 def lines() -> Table:
-    """A row for each part: its code, and its other text."""
+    """Counts the lines of code and of other text: a row for each part."""
     counts: dict[str, Counter[str]] = {part: Counter() for part in (*PARTS, "elsewhere")}
     for line in text_files("--count"):
         name, _, number = line.rpartition(":")
@@ -42,7 +42,7 @@ def lines() -> Table:
 
 
 def pages() -> Table:
-    """A row for each page: words in view, in exercises and in folds; cells in view and hidden."""
+    """Counts words in view, in exercises and in folds, and cells: a row for each page."""
     rows = {}
     for path in notebooks():
         words, cells, exercises = Counter[str](), Counter[str](), False
@@ -66,13 +66,13 @@ def pages() -> Table:
 
 
 def parts_of(source: str) -> list[tuple[str, bool]]:
-    """Text without its markup, and whether it is folded."""
+    """Splits a text at its folds: returns each part without markup, and whether it is folded."""
     pieces = re.split(r"(<details.*?</details>)", source, flags=re.DOTALL)
     return [(re.sub(r"<[^>]+>", " ", piece), piece.startswith("<details")) for piece in pieces]
 
 
 def seconds(notebook: Path) -> float:
-    """Processor time of all its processes, with one thread; nothing is stored."""
+    """Returns the processor time of a notebook, with one thread; nothing is stored."""
     command = [sys.executable, "-m", "jupyter", "execute", str(notebook), "--timeout=900"]
     quiet = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -83,7 +83,7 @@ def seconds(notebook: Path) -> float:
 
 
 def times() -> Table:
-    """A row for each notebook, which are run one after the other."""
+    """Runs the notebooks one after the other, and returns a row for each."""
     found = {path.stem: seconds(path) for path in notebooks()}
     found["together"] = sum(found.values())
     rows = {name: [f"{spent:.0f}"] for name, spent in found.items()}

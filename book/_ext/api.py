@@ -1,4 +1,4 @@
-"""Behind each docstring of the API page: its source, its tests, and its chapter."""
+"""Adds links to source, tests and chapter to each docstring of the API page."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from named import address_of, find
 from sphinx.application import Sphinx
 
-CHAPTERS = {  # and the modules, seen from the package, that they explain
+CHAPTERS = {  # a chapter → the modules that it explains
     "01_masks": ("masks",),
     "02_positional_encoding": ("positions",),
     "03_attention": ("attention",),
@@ -25,10 +25,10 @@ EXPLAINED = {module: chapter for chapter, modules in CHAPTERS.items() for module
 
 
 def test_of(root: Path, module: str, name: str) -> Path:
-    """The tests of its module; else the first file that names it, or the whole model's."""
+    """Returns the tests of a module; else the first that name `name`, or the whole model's."""
     tests = root / "tests/unmasked"
-    mirrored = (tests / module.replace(".", "/")).with_suffix(".py")
-    mirrored = mirrored.with_name(f"test_{mirrored.name}")
+    *folders, file = module.split(".")
+    mirrored = tests.joinpath(*folders, f"test_{file}.py")
     if mirrored.exists():
         return mirrored
     named = (path for path in sorted(tests.rglob("test_*.py")) if name in path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The live model in the built book: its boxes in pages, its files beside them, its tables.
+"""Puts the live model into the built book: boxes in pages, files beside them, tables.
 
 A page holds `<div class="unmasked-live-here" data-model="de-en"></div>`, in Markdown or in a
 notebook's Markdown, with what is shown elsewhere inside it; `data-drawn` draws the figure. Nothing
@@ -25,7 +25,7 @@ FOLDER = "_static/live"
 
 
 def fill_places(_: Sphinx, page: str, __: str, context: dict[str, Any], ___: object) -> None:
-    """The box instead of the place that a page has for it."""
+    """Replaces the place that a page has for a box by the box."""
     at = f"{'../' * page.count('/')}{FOLDER}/"
     if "body" in context:
         filled = PLACE.sub(lambda it: box(it[1], at, drawn=bool(it[2])), context["body"])
@@ -33,7 +33,7 @@ def fill_places(_: Sphinx, page: str, __: str, context: dict[str, Any], ___: obj
 
 
 def write_files(app: Sphinx, error: Exception | None) -> None:
-    """The script, and each model twice: to be fetched, and as a script for file://."""
+    """Writes the script, and each model twice: to be fetched, and as a script for file://."""
     if error or app.builder.format != "html":
         return
     folder = Path(app.outdir, FOLDER)
@@ -48,7 +48,7 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
 
 
 class LiveTable(SphinxDirective):
-    """`{live-table} equality` or `{live-table} ablations`: a recorded run as a table."""
+    """Shows a recorded run as a table: `{live-table} equality` or `{live-table} ablations`."""
 
     required_arguments = 1
 

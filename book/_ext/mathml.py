@@ -1,4 +1,4 @@
-"""Formulas as MathML, made when the book is built: no script, no network, read by screen readers.
+"""Turns formulas into MathML when the book is built: screen readers read it, without a script.
 
 A formula that cannot be converted is an error of the build.
 """

@@ -1,4 +1,4 @@
-"""`{source}` and `{test}`: a name in a page that becomes a link to the line where it is defined.
+"""Turns `{source}` and `{test}` names into links to the lines where they are defined.
 
     {source}`unmasked.masks.causal_mask`, {test}`test_causal_mask_row_by_row`
 
@@ -23,7 +23,7 @@ KINDS = ("source", "test")
 
 
 def find(root: Path, kind: str, name: str) -> tuple[str, int]:
-    """The file, as seen from the root, and the line where a name is defined.
+    """Returns the file, relative to the root, and the line where a name is defined.
 
     Code has a dotted name; a test is found by its own name, wherever it stands below `tests`.
     """
@@ -43,7 +43,7 @@ def find(root: Path, kind: str, name: str) -> tuple[str, int]:
 
 @cache
 def tests(root: Path) -> dict[str, list[tuple[str, int]]]:
-    """Every test by its name: its file and line."""
+    """Returns the files and lines of all tests by their names."""
     found: dict[str, list[tuple[str, int]]] = {}
     for path in sorted(root.glob("tests/**/test_*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -55,7 +55,7 @@ def tests(root: Path) -> dict[str, list[tuple[str, int]]]:
 
 
 def line_of(path: Path, names: list[str]) -> int:
-    """The line of a function, class, method, field or constant."""
+    """Returns the line of a function, class, method, field or constant."""
     node: Any = ast.parse(path.read_text(encoding="utf-8"))
     for name in names:
         found = [inner for inner in getattr(node, "body", []) if name in defined(inner)]
@@ -73,13 +73,13 @@ def defined(node: ast.stmt) -> list[str]:
 
 
 def address_of(config: Config, path: str, line: int) -> str:
-    """Where a line of the repository can be read."""
+    """Returns the address at which a line of the repository can be read."""
     options = config.html_theme_options
     return f"{options['repository_url']}/blob/{options['repository_branch']}/{path}#L{line}"
 
 
 def breakable(name: str) -> nodes.literal:
-    """Code that a narrow column may break after a dot or an underscore, and before a capital."""
+    """Returns code that may break after a dot or an underscore, and before a capital."""
     first, *others = re.split(r"(?<=[._])|(?<=[a-z])(?=[A-Z])", name)
     shown = nodes.literal("", first)
     for part in others:
@@ -88,7 +88,7 @@ def breakable(name: str) -> nodes.literal:
 
 
 class Named(SphinxRole):
-    """Shown without what all names have in common, the package."""
+    """Shows a name without the package, and links it."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         shown = self.text.split(".", 1)[-1]

@@ -31,45 +31,42 @@ location.replace(headings[location.hash.slice(1)] ?? "{page}.html" + location.ha
 <body><p><a href="{page}.html">This page has moved.</a></p></body>
 </html>
 """
+GROUP = {"tabindex": "0", "role": "group"}
+ATTRIBUTES = {  # The keyboard reaches whatever scrolls; whatever is outside of a landmark gets one.
+    "div.output pre, div.cell_input pre, div.highlight pre": {"tabindex": "0"},
+    "div.cell_output:has(> img), p.stored-figure": {**GROUP, "aria-label": "figure"},
+    ".bd-article .pst-scrollable-table-container": {**GROUP, "aria-label": "table"},
+    ".sidebar-primary-item:has(> .navbar-brand)": {"role": "navigation", "aria-label": "Home"},
+    ".dropdown-item img[alt]": {"alt": ""},  # the word stands beside the logo
+    "div.cell_output:has(.unmasked-live) > img": {"loading": "lazy"},  # shown without scripts only
+}
 UNUSED = re.compile(r"fontawesome\.js|thebe|sphinx-design|design-tabs", re.IGNORECASE)
 
 
-def add_landmarks(page: BeautifulSoup) -> None:
-    """What scrolls is reached by the keyboard; what stands outside of a landmark gets one."""
-    for box in page.select("div.output pre, div.cell_input pre, div.highlight pre"):
-        box["tabindex"] = "0"
+def label(page: BeautifulSoup) -> None:
+    """Makes a page accessible by landmarks, labels and elements that the keyboard reaches."""
+    for selector, attributes in ATTRIBUTES.items():
+        for element in page.select(selector):
+            element.attrs.update(attributes)
     for fold in page.select("details.hide > summary[aria-label]"):
         del fold["aria-label"]  # the same for all: what is folded says its own text
-    for figure in page.select("div.cell_output:has(> img), p.stored-figure"):
-        figure.attrs.update({"tabindex": "0", "role": "group", "aria-label": "figure"})
-    for table in page.select(".bd-article .pst-scrollable-table-container"):
-        table.attrs.update({"tabindex": "0", "role": "group", "aria-label": "table"})
     for chapter in page.select("li.has-children > a + details > summary"):
-        chapter["aria-label"] = (
-            f"Pages below {chapter.parent.find_previous_sibling('a').text.strip()}"
-        )
+        title = chapter.parent.find_previous_sibling("a").text.strip()
+        chapter["aria-label"] = f"Pages below {title}"
     for cell in page.select("th"):
         if not cell.get_text(strip=True):
             cell.name = "td"  # a corner without words heads nothing
-    for logo in page.select(".sidebar-primary-item:has(> .navbar-brand)"):
-        logo.attrs.update({"role": "navigation", "aria-label": "Home"})
     for entry in page.select("div.citation-list, div.citation"):
         del entry["role"]  # roles that are no longer allowed there
-    for image in page.select("button img[alt], a img[alt]"):
-        if image.find_parent(class_="dropdown-item"):
-            image["alt"] = ""  # the word stands beside the logo
 
 
 def adapt(page: BeautifulSoup, folder: Path) -> None:
-    """Changes what the theme does alike for all pages, pictures and folds."""
-    contents = ".bd-sidebar-secondary"
+    """Adapts the theme's output to single pages, pictures and folds."""
     for body in page.select("body[data-bs-spy]"):
-        if page.select_one(f"{contents} a"):
-            body["data-bs-target"] = contents  # follows the reader; else every link would
+        if page.select_one(".bd-sidebar-secondary a"):
+            body["data-bs-target"] = ".bd-sidebar-secondary"  # else all links follow the reader
         else:
             del body["data-bs-spy"]
-    for image in page.select("div.cell_output:has(.unmasked-live) > img"):
-        image["loading"] = "lazy"  # for paper, or where no script runs
     for words in page.select("details.hide > summary > .collapsed"):
         if words.text == "Show the solution":
             words.find_parent("details")["class"].append("solution")  # which is open on paper
@@ -95,7 +92,7 @@ def mend(path: Path, site: str) -> None:
         if script.text in seen:
             script.decompose()
         seen.add(script.text)
-    add_landmarks(page)
+    label(page)
     adapt(page, path.parent)
     if path.parent.name == "book":  # links to the published one lead to the page beside it
         for link in page.select(f'a[href^="{site}book/"]'):
@@ -126,7 +123,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def follow_the_address(_: Sphinx, config: Config) -> None:
-    """What others show of a page, and the page for wrong addresses, know where the book stands."""
+    """Tells link previews, and the page for wrong addresses, the address of the book."""
     config.ogp_site_url = config.html_baseurl
     config.ogp_image = f"{config.html_baseurl}_static/card.png"
     config.notfound_urls_prefix = urlsplit(config.html_baseurl).path

@@ -1,4 +1,4 @@
-"""`{stored-figure} notebook cell-id`: shows in a Markdown page the picture a notebook has stored.
+"""Shows the picture of a notebook in a Markdown page: `{stored-figure} notebook cell-id`.
 
 So there is one copy of each figure and of its description: the one that the tests re-make.
 """

@@ -1,4 +1,4 @@
-"""The index: what `book/terms.toml` says is explained where, for the index and the search.
+"""Adds the terms of `book/terms.toml` to the index and the search.
 
 Notebooks hold portable Markdown, so no directive can stand in them. A heading that does not exist
 is an error of the build.

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from .errors import invalid, require_whole
 from .loss import teacher_forcing, translation_loss
+from .text.aligned import Pair
 from .text.corpus import Corpus
-from .text.phrasebook import Pair
 from .transformer import Transformer, evaluating
 from .translator import Translator
 

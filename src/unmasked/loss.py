@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .chunked_loss import summed_loss
-from .errors import invalid, require_probability, require_tokens, shape
+from .errors import (
+    invalid,
+    require_probability,
+    require_tokens,
+    require_type,
+    require_whole,
+    shape,
+)
 from .layers import is_plain, mixing
 from .masks import padding_mask
 from .tokens import PADDING
@@ -42,10 +49,13 @@ def translation_loss(
         target: tokens, each sentence between BOS and EOS, padded.
         smoothing: the share of each label that is spread over the vocabulary.
         packed: leaves padding out of every layer; targets must then be padded on the right.
-        total: the number of labels of a larger batch, whose mean the means of its parts add up to.
+        total: the number of labels of a larger batch, if this is a part; parts add up to its mean.
     """
     require_called(model)
     require_probability("smoothing", smoothing)
+    require_type("packed", packed, bool)
+    if total is not None:
+        require_whole("total", total)
     require_tokens("source", source, model.config.source_vocab)
     require_tokens("target", target, model.config.target_vocab)
     if len(source) != len(target):

@@ -55,15 +55,20 @@ def from_blocked(blocked: Tensor) -> Tensor:
 def from_ones(ones: Tensor) -> Tensor:
     """Converts a mask of ones and zeros, where 0 means "hidden"."""
     require_type("ones", ones, Tensor)
+    if not ((ones == 0) | (ones == 1)).all():
+        raise invalid("ones", "ones and zeros", "others", "for minus infinity use from_additive")
     return ones != 0
 
 
 def from_additive(additive: Tensor) -> Tensor:
-    """Converts a mask that is added to scores: 0, or minus infinity or a huge negative number."""
+    """Converts a mask that is added to scores, where minus infinity or a huge negative hides."""
     require_type("additive", additive, Tensor)
     if not additive.dtype.is_floating_point:
         fix = "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones"
         raise invalid("additive", "a floating-point tensor", additive.dtype, fix)
+    if (additive > 0).any():
+        fix = "for ones and zeros use from_ones"
+        raise invalid("additive", "0, or what hides", f"{additive.max():g}", fix)
     return additive > -1e4
 
 

@@ -280,6 +280,7 @@ class Steps:
             fix = "say `by_position = True` in its class if it does not, else use_cache=False"
             warnings.warn(f"search: {unknown} may look at other positions: {fix}", stacklevel=4)
         rows, real = len(source) * width, source != PADDING
+        self.begins = True  # until the first step is done
         self.laid_out, alone = LaidOut(rows), not foreign and not heard
         packed = alone and not real.all() and bool(real.any())
         with self.laid_out:
@@ -298,8 +299,10 @@ class Steps:
         prefix's where there is one.
         """
         compute = self.recomputed if self.state is None else self.continued
-        logits = compute(tokens, parents)
-        logits[..., PADDING] = -torch.inf
+        logits = without_padding(compute(tokens, parents))
+        if self.begins and logits.isnan().any():
+            raise invalid("model", "finite logits", "NaN", "its weights are broken: train it anew")
+        self.begins = False
         if len(self.prefix):
             token, self.prefix = self.prefix[0, :, None], self.prefix[1:]
             others = (token != PADDING) & (token != torch.arange(logits.shape[-1]).to(token.device))
@@ -327,7 +330,7 @@ class Steps:
         self.written = torch.cat([take(self.written, parents), tokens[:, :, None]], dim=-1)
         memory, mask = (x.repeat_interleave(self.width, dim=0) for x in (self.memory, self.mask))
         x = self.model.decode(self.written.flatten(0, 1), memory, source_mask=mask)
-        return self.model.generator(x[:, -1]).view(*tokens.shape, -1)  # type: ignore[no-any-return]
+        return self.model.generator(x[:, -1]).view(*tokens.shape, -1)
 
     def keep(self, rows: Tensor) -> None:
         """Forgets the sentences that are finished."""
@@ -335,6 +338,12 @@ class Steps:
         self.written, self.prefix = self.written[rows], self.prefix[:, rows]
         if self.state is not None:
             self.state.select(rows)
+
+
+def without_padding(logits: Tensor) -> Tensor:
+    """Sets padding's logits to -inf in place, so that padding cannot win."""
+    logits[..., PADDING] = -torch.inf
+    return logits
 
 
 # --- Ranking ----------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ class Words(Vocabulary):
     @classmethod
     def of(cls, sentences: Iterable[str]) -> Words:
         """Collects the words of the sentences, which should be those of the training set only."""
-        words = {word for sentence in sentences for word in sentence.split()}
+        words = {word for sentence in texts_of(sentences) for word in sentence.split()}
         return cls([*SPECIAL.values(), *sorted(words.difference(SPECIAL.values()))])
 
     def encode(self, sentence: str) -> list[int]:
@@ -187,7 +187,9 @@ def untrained(lowercase: bool) -> Tokenizer:
     return made
 
 
-def texts_of(sentences: Iterable[str]) -> Iterator[str]:
+def texts_of(sentences: str | Iterable[str]) -> Iterator[str]:
+    """Yields the sentences, or a single one, and raises ValueError for what is no text."""
+    sentences = [sentences] if isinstance(sentences, str) else sentences
     for number, sentence in enumerate(sentences, 1):
         require_text(f"sentence {number}", sentence)
         yield sentence

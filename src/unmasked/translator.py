@@ -264,6 +264,7 @@ HUB = ["*.json", "*.spm", "*.safetensors", "pytorch_model.bin"]  # what is fetch
 
 def listed(sentences: str | Iterable[str]) -> list[str]:
     """Takes a single text for a list of one."""
+    require_type("sentences", sentences, Iterable)
     return [sentences] if isinstance(sentences, str) else list(sentences)
 
 

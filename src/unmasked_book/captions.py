@@ -2,14 +2,10 @@
 
 The pairs are our own. They have the style of Multi30k's image captions (Elliott et al. 2016,
 arXiv:1605.00459) and most of their words, and are not among them: a model that is trained on
-Multi30k has not seen one. So its cross-attention can be compared with what a reader would draw.
-
-captions.txt holds 67 pairs of mostly frequent words, from short to long, then 13 with rare words,
-compounds, and clauses whose verb comes last. Each pair is its German, its English and its links:
-3-2 says that German word 3 and English word 2, counted from zero, say the same; a comma and a full
-stop count as words. Where one language needs more words, all are linked: im is "in the", wartet is
-"is waiting", and both parts of a verb that separates (hört ... zu) are "listens to". A word to
-which nothing corresponds, such as an article that only one language writes, has no link.
+Multi30k has not seen one. captions.txt holds 67 pairs of mostly frequent words, from short to long,
+then 13 with rare words, compounds, and clauses whose verb comes last. The link 3-2 says that German
+word 3 and English word 2, counted from zero, say the same; a comma and a full stop count as words.
+Where one language needs more words, all are linked, and where it needs none, none is.
 """
 
 import re

@@ -78,10 +78,7 @@ def step(
     grows: Callable[[int], bool] = lambda _: True,
     encode: Callable[[plain.Transformer, Tensor], Tensor] = encode,
 ) -> Tensor:
-    """Computes the logits one token at a time, with a cache of each layer's inputs.
-
-    Positions count from `first`; where `grows` says no, a layer remembers the last input alone.
-    """
+    """Computes the logits one token at a time; each layer keeps its inputs, if it `grows`."""
     memory, outputs = encode(model, source), []
     inputs: list[list[Tensor]] = [[] for _ in model.decoder]
     for time in range(target.shape[1]):
@@ -172,8 +169,8 @@ def table() -> dict[str, Fault]:
     found = {}
     for _, (name, properties, words, *written) in rows(Path(__file__).with_name("faults.txt")):
         make = MADE.get(name) or maker([changes_of(each) for each in written])
-        given = {} if name.startswith("ours") else VOCABULARIES  # ours are known
-        options = {**given, **OPTIONS.get(name, {})}
+        vocabularies = {} if name.startswith("ours") else VOCABULARIES  # ours are known
+        options = {**vocabularies, **OPTIONS.get(name, {})}
         found[name] = Fault(make, set(properties.split(", ")), options, words)
     return found
 

@@ -11,8 +11,8 @@ from unmasked.plots.picture import STYLE, Picture, legend, panels
 
 FAULT, SOMETIMES, UNCOUNTED = "fault", "fault with some seeds", "not counted"
 HEALTHY, UNASKED = "passed", "not tested"
-FILL = {FAULT: "#14639c", SOMETIMES: "#8fbadb", UNCOUNTED: "#f3cf94"}
-FILL |= {HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}
+FILL = {FAULT: "#14639c", SOMETIMES: "#8fbadb", UNCOUNTED: "#f3cf94",
+        HEALTHY: "#ffffff", UNASKED: "#e3e7ec"}  # fmt: skip
 HATCH = {UNCOUNTED: "////"}
 MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 
@@ -50,9 +50,8 @@ def findings(
 
 def said(columns: Sequence[str], kinds: Sequence[str]) -> str:
     """Returns the columns of the faults, in words."""
-    always, sometimes = (
-        [column for column, each in zip(columns, kinds, strict=True) if each == kind]
-        for kind in (FAULT, SOMETIMES)
-    )
-    seldom = [f"with some seeds: {', '.join(sometimes)}"] * bool(sometimes)
-    return "; ".join([", ".join(always)] * bool(always) + seldom) or "none"
+    told = []
+    for kind, begin in ((FAULT, ""), (SOMETIMES, "with some seeds: ")):
+        if some := [each for each, its in zip(columns, kinds, strict=True) if its == kind]:
+            told.append(begin + ", ".join(some))
+    return "; ".join(told) or "none"

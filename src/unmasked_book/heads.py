@@ -1,5 +1,6 @@
 """Measures and draws where each attention head looks, over many sentences (chapter 12)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -7,7 +8,6 @@ import torch
 from matplotlib import rc_context
 from torch import Tensor
 
-from unmasked.errors import invalid
 from unmasked.evaluation import SentenceMaps, maps_of_pairs
 from unmasked.plots.picture import INK, STRONG, STYLE, Picture, dress, matrix, panels
 from unmasked.translator import Translator
@@ -20,9 +20,6 @@ def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
     ends = np.cumsum([len(word) for word in words])
     lengths = [len(piece.replace("▁", "")) for piece in pieces]
     begins = np.cumsum([0, *lengths])[:-1]
-    if len(words) == 0 or sum(lengths) != ends[-1]:
-        fix = "give the pieces of the same sentence, none of them unknown"
-        raise invalid("pieces", "all letters of the words", "".join(pieces), fix)
     return [int(number) for number in np.searchsorted(ends, begins, side="right")]
 
 
@@ -40,16 +37,13 @@ def head_atlas(
     place, as the first word has none before it, do not count. `alignments` holds (source,
     target) places of tokens that belong together.
     """
-    sums: dict[tuple[str, str], Tensor] = {}
-    queries: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], list[Tensor]] = defaultdict(list)
     for maps, links in zip(maps_of_pairs(translator, pairs), alignments, strict=True):
         for role, target in targets(maps, links).items():
-            counted = target.any(-1)  # the queries that have such a place
-            weight = (getattr(maps, role[0]) * target).sum(-1)[..., counted].sum(-1)
-            sums[role] = sums[role] + weight if role in sums else weight
-            queries[role] = queries.get(role, 0) + int(counted.sum())
+            weights = (getattr(maps, role[0]) * target).sum(-1)  # [layers, H, queries]
+            found[role].append(weights[..., target.any(-1)])
     return {
-        kind: {role: (sums[kind, role] / queries[kind, role]).cpu() for role in roles}
+        kind: {role: torch.cat(found[kind, role], dim=-1).mean(-1).cpu() for role in roles}
         for kind, roles in ROLES.items()
     }
 
@@ -59,9 +53,10 @@ def targets(
 ) -> dict[tuple[str, str], Tensor]:
     """Returns for each kind and role where a query should look: [queries, keys], boolean."""
     ones = torch.ones(maps.encoder.shape[-1] - 1, device=maps.cross.device)
-    beginning = torch.zeros_like(maps.decoder[0, 0], dtype=torch.bool)
+    beginning, aligned = (
+        torch.zeros_like(each[0, 0], dtype=torch.bool) for each in (maps.decoder, maps.cross)
+    )
     beginning[:, 0] = True
-    aligned = torch.zeros_like(maps.cross[0, 0], dtype=torch.bool)
     for source, target in links:
         aligned[target, source] = True
     return {

@@ -82,7 +82,7 @@ def lens_picture(
 ) -> Picture:
     """Draws one sentence: the likeliest token at each depth (row) and position (column).
 
-    `probabilities` and `tokens` are [depths, T], `inputs` and `wanted` [T]. A right token is framed.
+    `probabilities` and `tokens` are [depths, T], `inputs` and `wanted` [T]. Frames mark the right.
     """
 
     def words(row: Tensor) -> list[str]:

@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from unmasked.plots.picture import COLOURS, GREY, INK, STYLE, Picture, panels
-from unmasked.search import limits_of, penalty, without_padding
-from unmasked.tokens import BOS, EOS
+from unmasked.search import limits_of, penalty
+from unmasked.tokens import BOS, EOS, PADDING
 from unmasked.transformer import Transformer, evaluating
 
 Continuations = Iterable[tuple[int, float]]  # tokens and their log-probabilities
@@ -37,7 +37,11 @@ class Node:
 
     def path(self) -> list[int]:
         """Returns the tokens from the beginning to here, without the BOS."""
-        return [*self.parent.path(), self.token] if self.parent else []
+        return [node.token for node in self.line()[1:]]
+
+    def line(self) -> list[Node]:
+        """Returns the nodes from the root to this one."""
+        return [*(self.parent.line() if self.parent else []), self]
 
 
 def trace_beam(
@@ -92,19 +96,15 @@ def log_probabilities(model: Transformer, source: Tensor, beginning: Sequence[in
     """Returns the log-probability of every token after a beginning: [V]."""
     target = torch.tensor([[BOS, *beginning]], device=source.device)
     with evaluating(model):
-        return without_padding(model(source, target)[:, -1]).log_softmax(-1)[0]
+        logits = model(source, target)[0, -1]
+        logits[PADDING] = -torch.inf  # never generated
+        return logits.log_softmax(-1)
 
 
 def nodes(root: Node) -> Iterator[Node]:
     yield root
     for child in root.children:
         yield from nodes(child)
-
-
-def ancestors(node: Node | None) -> Iterator[Node]:
-    while node:
-        yield node
-        node = node.parent
 
 
 def greedy_path(root: Node) -> list[Node]:
@@ -134,7 +134,7 @@ def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
     for column in steps.values():
         column.sort(key=lambda node: -node.total)
     place = {node: (time, row) for time, column in steps.items() for row, node in enumerate(column)}
-    winning, hasty = set(ancestors(best)), greedy_path(root)
+    winning, hasty = best.line(), greedy_path(root)
     rows = max(map(len, steps.values()))
     with rc_context(STYLE):
         figure, [[axis]] = panels(1, 1, 0.7 + 0.52 * rows)

@@ -23,16 +23,16 @@ from unmasked.tokens import BOS
 from unmasked.transformer import Transformer
 
 
-def fastest(run: Callable[[], object], rounds: int = 50, least: float = 0.003) -> float:
+def fastest(run: Callable[[], object]) -> float:
     """Returns this thread's processor seconds in the fastest round, the least disturbed one.
 
-    A round repeats the run for `least` seconds, after one to warm up. Other users of the machine
+    Each of fifty rounds repeats the run for 3 ms, after one to warm up. Other users of the machine
     count only by the caches and the memory that they share.
     """
     run()
     timer = timeit.Timer(run, timer=time.thread_time)
-    times = math.ceil(least / max(timer.timeit(1), 1e-9))
-    return min(timer.repeat(rounds, times)) / times
+    times = math.ceil(0.003 / max(timer.timeit(1), 1e-9))
+    return min(timer.repeat(50, times)) / times
 
 
 def decoding_step(
@@ -69,26 +69,26 @@ REST = "calls that compute nothing"
 
 
 class Call(NamedTuple):
-    """A Call from Python began some microseconds after the run, took some, and called others."""
+    """A Call from Python begins some microseconds after its run, and takes some."""
 
     begin: float
     took: float
-    names: frozenset[str]
+    kind: str
 
 
-def trace(run: Callable[[], object], times: int = 7) -> list[Call]:
+def trace(run: Callable[[], object]) -> list[Call]:
     """Returns the calls of the fastest of several runs, as `torch.profiler` records them."""
     run()
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it says when it begins and ends
     with torch.profiler.profile() as found:
-        for _ in range(times):
+        for _ in range(7):
             with torch.profiler.record_function(RUN):
                 run()
     runs = [event for event in found.events() or () if event.name == RUN]
     chosen = min(runs, key=lambda event: event.time_range.elapsed_us())
     begin = chosen.time_range.start
     return [
-        Call(each.time_range.start - begin, each.time_range.elapsed_us(), frozenset(names(each)))
+        Call(each.time_range.start - begin, each.time_range.elapsed_us(), kind_of(each))
         for each in sorted(chosen.cpu_children, key=lambda event: event.time_range.start)
     ]
 
@@ -100,9 +100,9 @@ def names(event: Any) -> Iterable[str]:
         yield from names(inner)
 
 
-def kind_of(call: Call) -> str:
-    """Returns the first kind that names this call or one inside it, or the rest."""
-    return next((kind for kind, some in KINDS.items() if call.names & {*some}), REST)
+def kind_of(event: Any) -> str:
+    """Returns the first kind that names the event or a call inside it, or the rest."""
+    return next((kind for kind, some in KINDS.items() if {*names(event)} & {*some}), REST)
 
 
 def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
@@ -114,7 +114,7 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
         for (name, calls), [axis] in zip(runs.items(), rows, strict=True):
             said, end = [], calls[-1].begin + calls[-1].took
             for kind in (*KINDS, REST):
-                bars = [(call.begin, call.took) for call in calls if kind_of(call) == kind]
+                bars = [(call.begin, call.took) for call in calls if call.kind == kind]
                 axis.broken_barh(bars, (0, 1), color=colours[kind], label=kind, lw=0)
                 said.append(f"{kind} {sum(took for _, took in bars) / end:.0%}")
             axis.set(xlim=(0, end), yticks=[], title=name)
@@ -122,8 +122,8 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
             axis.spines.left.set_visible(False)
             words.append(f"{name}: {len(calls)} calls in {number(end)} µs, {', '.join(said)}")
         axis.set_xlabel("microseconds")
-        handles, texts = axis.get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside lower center", ncols=in_a_row(texts))
+        legend = axis.get_legend_handles_labels()
+        figure.legend(*legend, loc="outside lower center", ncols=in_a_row(legend[1]))
     return Picture(figure, f"Calls along an axis of time. {'; '.join(words)}.")
 
 
@@ -143,33 +143,30 @@ def roofline(run: Mapping[str, Any]) -> Picture:
 
     The roofs are the fastest product, and the bytes read in a second from cache and memory.
     """
-    best = {name: min(times) for name, times in run["seconds"].items()}
+    best = {name: 1e9 * min(times) for name, times in run["seconds"].items()}  # nanoseconds
     sizes = [int(name.split()[1]) for name in best if name.startswith("product")]
     points = {f"{n}": (n / 6, 2 * n**3 / best[f"product {n}"]) for n in sizes}
     points["matrix times vector"] = 0.5, 2 * 2**24 / best["read 64 MiB, times a vector"]
-    peak = max(speed for _, speed in points.values())
-    slopes = {name: size * 2**20 / min(took for work, took in best.items()
-                                       if work.startswith(f"read {size} MiB"))
-              for name, size in (("cache", 4), ("memory", 64))}  # fmt: skip
-    words = []
+    peak, words = max(speed for _, speed in points.values()), []
     with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 3.4)
         x = np.geomspace(0.3, 2 * max(intensity for intensity, _ in points.values()), 200)
-        for i, (name, bytes_a_second) in enumerate(slopes.items()):
-            roof = np.minimum(peak, x * bytes_a_second) / 1e9
-            label = f"{name}: {number(bytes_a_second / 1e9)} GB a second"
+        for i, (name, size) in enumerate({"cache": 4, "memory": 64}.items()):
+            read = [took for work, took in best.items() if work.startswith(f"read {size} MiB")]
+            label = f"{name}: {number(size * 2**20 / min(read))} GB a second"
+            roof = np.minimum(peak, x * size * 2**20 / min(read))
             axis.plot(x, roof, color=GREY, linestyle=DASHES[i], lw=1.2, label=label)
             words.append(label)
-        for name, (intensity, speed) in points.items():
-            axis.plot(intensity, speed / 1e9, "o", color=COLOURS[0])
-            axis.annotate(name, (intensity, speed / 1e9), (7, -2), va="top",
-                          textcoords="offset points", fontsize="small")  # fmt: skip
-            words.append(f"{name} at {number(intensity)} and {number(speed / 1e9)}")
-        axis.annotate("peak", (x[-1], peak / 1e9), (-26, 4), textcoords="offset points", color=GREY)
+        for name, point in points.items():
+            axis.plot(*point, "o", color=COLOURS[0])
+            axis.annotate(name, point, (7, -2), va="top", textcoords="offset points",
+                          fontsize="small")  # fmt: skip
+            words.append(f"{name} at {number(point[0])} and {number(point[1])}")
+        axis.annotate("peak", (x[-1], peak), (-26, 4), textcoords="offset points", color=GREY)
         axis.margins(x=0.09, y=0.12)
         axis.set(xlabel="operations for each byte", ylabel="10⁹ operations a second")
         on = finish(figure, axis, run["machine"])
-    return Picture(figure, f"Roofline: 10⁹ operations a second, at most {number(peak / 1e9)}, over "
+    return Picture(figure, f"Roofline: 10⁹ operations a second, at most {number(peak)}, over "
                    f"operations for each byte. {'; '.join(words)}. {on}")  # fmt: skip
 
 
@@ -201,10 +198,8 @@ def measured(
                 axis.plot(x[-fitted:], np.exp(start) * np.power(x[-fitted:], power), **style)
             else:
                 axis.plot(x, values, marker=MARKERS[i], label=name, **style)
-            words.append(
-                f"{said}, from {number(values[0])} at {number(x[0])} to {number(values[-1])} at "
-                f"{number(x[-1])}"
-            )
+            first, last = (f"{number(values[end])} at {number(x[end])}" for end in (0, -1))
+            words.append(f"{said}, from {first} to {last}")
         axis.set(xlabel=xlabel, ylabel=ylabel)
         on = finish(figure, axis, machine)
         axis.set_xticks(x, [f"{each:,}" for each in x])

@@ -1,6 +1,7 @@
-"""Links between pages and files exist, and the page of faults is made of their table."""
+"""Tests that links lead somewhere, and that the page of faults shows the table of faults."""
 
 import re
+import tomllib
 
 import pytest
 
@@ -41,12 +42,14 @@ def test_links_lead_to_pages_headings_and_files_that_exist(name):
         assert not heading or heading in map(slug, titles), link
 
 
-def test_readme_links_exist_and_lead_there_from_anywhere():
-    """It is also the package's page on the index, where a path leads nowhere."""
-    found = links((ROOT / "README.md").read_text(encoding="utf-8"))
-    here = [match[1] for link in found if (match := OURS.match(link))]
-    assert all(link.startswith("https://") for link in found)
-    assert all((ROOT / path).exists() for path in here)
+def test_the_readmes_links_lead_to_files_and_to_addresses_in_the_wheel():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all((ROOT / link).exists() for link in links(text) if not link.startswith("https://"))
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["metadata"]
+    for change in hook["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    assert all(link.startswith("https://") for link in links(text))
+    assert all((ROOT / found[1]).exists() for link in links(text) if (found := OURS.match(link)))
 
 
 def test_the_page_of_faults_is_the_table():

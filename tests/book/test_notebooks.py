@@ -1,4 +1,4 @@
-"""What every notebook must be, whatever it is about: run, portable, described, repeatable."""
+"""Tests that every notebook was run, is portable, installs the package and has solutions."""
 
 import re
 
@@ -11,10 +11,6 @@ from repository import current as repository
 WITHOUT_EXERCISES = ("00", "16", "de", "wo")  # the first look, bugs, deeper pages, the workshop
 NUMBERED = [name for name in notebooks() if not name.startswith(WITHOUT_EXERCISES)]
 CHAPTERS = pytest.mark.parametrize("name", notebooks())
-
-
-def tags(cell):
-    return {*cell.metadata.get("tags", [])}
 
 
 @CHAPTERS

@@ -1,4 +1,4 @@
-"""What a page defines as a piece of the Transformer is what plain.py has."""
+"""Tests that a page defines a piece of the Transformer as plain.py does."""
 
 import ast
 import re
@@ -23,7 +23,7 @@ PIECES = [
 
 
 def bare(source, name):
-    """The syntax of a definition, without annotations and docstrings."""
+    """Returns the syntax of a definition, without annotations and docstrings."""
     defined = {each.name: each for each in ast.parse(source).body if hasattr(each, "name")}
     found = defined[name]
     if isinstance(found, ast.ClassDef):  # a method may stand in a cell of its own

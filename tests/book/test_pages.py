@@ -1,4 +1,4 @@
-"""The built pages as files: descriptions, formulas, addresses."""
+"""Tests the descriptions, formulas and addresses of the built pages."""
 
 import re
 import tomllib
@@ -28,7 +28,7 @@ def page(name):
 
 @EVERY
 def test_every_image_says_what_it_shows_and_has_its_place_before_it_is_loaded(name):
-    """Else a link into the page lands somewhere else, on a slow line."""
+    """On a slow line, a link into the page would land elsewhere without the images' sizes."""
     for image in page(name).select(".bd-article img"):
         assert len(image["alt"]) > 60, image
         assert not re.search(r"\.png|_images|[0-9a-f]{16}", image["alt"])

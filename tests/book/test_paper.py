@@ -1,4 +1,4 @@
-"""What the page about the paper states, and no other test proves."""
+"""Tests what the page about the paper states and no other test proves."""
 
 import inspect
 from functools import partial

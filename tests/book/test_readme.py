@@ -1,4 +1,4 @@
-"""What the README shows runs, and says what it says there; its floors are those of the package."""
+"""Tests that the README's code prints what it shows, and that its scores are recorded."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ TEXT = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
 
 
 def test_what_is_shown_is_printed():
-    """A block ends with what it prints, unless a text follows that is it."""
+    """A block ends with what it prints, unless that follows as a block of text."""
     names = {"__name__": "readme"}
     for code, printed in zip(CODE, ["", "", TEXT[0]], strict=True):
         with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -1,4 +1,4 @@
-"""The search of chapter 9 as a reader walks through it: the package's own results, in a browser."""
+"""The search that a reader walks through in chapter 9 finds what the package finds."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -31,10 +31,6 @@ def press(tree: Locator, *names: str) -> None:
         tree.get_by_role("button", name=name).click(force=True)  # even if it says it is disabled
 
 
-def winner(tree: Locator) -> list[str]:
-    return tree.locator("g.wins text:not(.number)").all_text_contents()
-
-
 def test_every_width_and_penalty_finds_what_the_package_finds(tree: Locator, figure: Explorable):
     translator = load("de-en")
     source, pieces = translator.tokens([SENTENCE]), translator.target.words
@@ -43,32 +39,33 @@ def test_every_width_and_penalty_finds_what_the_package_finds(tree: Locator, fig
         tree.get_by_role("radio", name=str(width), exact=True).first.check()
         tree.get_by_role("radio", name=f"{alpha:g}", exact=True).last.check()
         tokens, scores = beam(translator.model, source, width, length_penalty=alpha)
-        best = [pieces[token] for token in tokens[0, 0].tolist() if token]
-        assert winner(tree) == ["<bos>", *best]
-        text = translator.target.decode(tokens[0, 0].tolist())
+        best = [token for token in tokens[0, 0].tolist() if token]
+        winner = tree.locator("g.wins text:not(.number)")
+        expect(winner).to_have_text(["<bos>", *(pieces[token] for token in best)])
+        text = translator.target.decode(best)
         expect(tree.get_by_role("status")).to_contain_text(f"the winner is “{text}”")
-        said = tree.locator("g.wins text.number").last.text_content().replace("−", "-")
-        assert float(said) == pytest.approx(scores[0, 0].item(), abs=0.01)
+        score = tree.locator("g.wins text.number").last.text_content().replace("−", "-")
+        assert float(score) == pytest.approx(scores[0, 0].item(), abs=0.01)
         texts.add(text)
     assert texts == {"a woman is sitting on the bench.", "a woman sitting on the bench."}
 
 
 def test_it_is_walked_through_step_by_step(tree: Locator):
-    said, boxes = tree.get_by_role("status"), tree.locator(".unmasked-tree g")
-    dropped = tree.locator("g.dropped")
+    said = tree.get_by_role("status")
     expect(said).to_contain_text("Step 9 of 9: the winner is “a woman sitting on the bench.”")
     tree.locator("summary").click()
     kinds = [line.split()[-1] for line in tree.locator("li").all_inner_texts()]
     assert [kinds.count(kind) for kind in ("finished", "kept", "dropped")] == [4, 4, 3]
     press(tree, "first")
     expect(said).to_contain_text("Step 1 of 9: kept 4 beginnings, the likeliest “a” (−0.25)")
-    assert (boxes.count(), dropped.count()) == (1 + 8, 4)  # the beginning, and twice the width
+    expect(tree.locator(".unmasked-tree g")).to_have_count(1 + 8)  # a beginning, twice the width
+    expect(tree.locator("g.dropped")).to_have_count(4)
     press(tree, "one step", "one step", "back")
     expect(said).to_contain_text("Step 2 of 9")
     press(tree, "to the end", "one step")  # the second of them does nothing
     expect(said).to_contain_text("Step 9 of 9")
-    assert tree.get_by_role("button", name="one step").get_attribute("aria-disabled") == "true"
-    assert tree.locator("path.wins").count() == len(winner(tree)) - 1 == 8
+    expect(tree.get_by_role("button", name="one step")).to_be_disabled()
+    expect(tree.locator("path.wins")).to_have_count(8)
 
 
 def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(tree: Locator):
@@ -81,6 +78,6 @@ def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(tree: Locator):
     for key, step in (("Tab", 9), ("Tab", 9), ("Enter", 8), ("Tab", 8), ("Space", 9)):
         tree.page.keyboard.press(key)
         expect(said).to_contain_text(f"Step {step} of 9")
-    assert tree.page.evaluate("document.activeElement.textContent") == "one step"
+    expect(tree.get_by_role("button", name="one step")).to_be_focused()
     tree.locator("summary").click()
     assert faults_on_a_phone(tree.page) == []

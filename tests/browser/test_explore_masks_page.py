@@ -1,4 +1,4 @@
-"""The masks of chapter 1 in a browser: their rules and weights are the package's."""
+"""The masks that a reader explores in chapter 1 have the package's rules and weights."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,9 @@ EXPLORED = explore_masks(SOURCE, TARGET)
 SCORES = {one["name"]: torch.tensor(one["scores"]) for one in EXPLORED.data["attentions"]}
 REAL, REAL_TARGET = "Real source tokens", "Real target tokens"
 CACHED, PAD = "Keys in the cache", "<pad>"
-PRESSED = "rows => rows.map(r => [...r.querySelectorAll('button')].map(b => b.ariaPressed))"
-HERE = "[document.activeElement.ariaLabel, document.activeElement.ariaPressed]"
+PRESSED = (
+    "rows => rows.map(r => [...r.querySelectorAll('button')].map(b => b.ariaPressed === 'true'))"
+)
 
 
 @pytest.fixture
@@ -28,11 +29,10 @@ def masks(browser: Browser) -> Iterator[Locator]:
 
 
 def agree(element: Locator, name: str, mask: Tensor, past: int = 0) -> None:
-    """The page shows this mask, and for each row the weights that the package computes."""
+    """Fails unless the page shows this mask, and in each row the weights of the package."""
     mask = mask.expand(len(SCORES[name]) - past, -1)
     rows, cells = element.locator("tbody tr"), element.locator(".um-weight td")
-    pressed = rows.evaluate_all(PRESSED)
-    assert [[each == "true" for each in row] for row in pressed] == mask.tolist()
+    assert rows.evaluate_all(PRESSED) == mask.tolist()
     expected = masked_softmax(SCORES[name][past:], mask)
     for row, right, allowed in zip(rows.all(), expected, mask, strict=True):
         row.locator("th").hover()
@@ -42,9 +42,7 @@ def agree(element: Locator, name: str, mask: Tensor, past: int = 0) -> None:
 
 
 def padded(real: int) -> Tensor:
-    tokens = torch.ones(1, 5, dtype=torch.long)
-    tokens[0, real:] = 0
-    return padding_mask(tokens)[0, 0]
+    return padding_mask(torch.tensor([[1] * real + [0] * (5 - real)]))[0, 0]
 
 
 @pytest.mark.parametrize(
@@ -64,18 +62,15 @@ def test_padding_causality_and_cache_are_as_in_the_package(
     for label, length in lengths.items():
         masks.get_by_label(label).fill(str(length))
     agree(masks, name, mask, lengths.get(CACHED, 0))
-    assert masks.locator("tbody th").all_inner_texts() == words
+    expect(masks.locator("tbody th")).to_have_text(words)
 
 
 def test_what_a_click_hides_the_others_share(masks: Locator):
-    hidden, open_too = causal_mask(5).clone(), causal_mask(5).clone()
-    hidden[2, 2], open_too[2, 4] = False, True
-    cell = masks.get_by_label("want attends to want")
-    cell.click()
-    agree(masks, "decoder", hidden)
-    cell.click()
-    masks.get_by_label("want attends to beer").click()
-    agree(masks, "decoder", open_too)
+    changed = causal_mask(5).clone()
+    for key, visible in ((2, False), (2, True), (4, True)):
+        masks.get_by_label(f"want attends to {TARGET[key]}").click()
+        changed[2, key] = visible
+        agree(masks, "decoder", changed)
     masks.get_by_label("Causal").uncheck()  # a setting makes the mask anew
     agree(masks, "decoder", torch.ones(5, 5, dtype=torch.bool))
     masks.get_by_label("encoder").check()
@@ -90,24 +85,25 @@ def test_cells_and_rows_are_told_to_those_who_cannot_see_them(masks: Locator):
     expect(masks.get_by_role("status")).to_contain_text(told)
     masks.get_by_label("<bos> attends to <bos>").click()
     expect(masks.get_by_role("status")).to_contain_text("“<bos>” is a fully masked row")
-    assert masks.locator(".um-weight td").all_inner_texts() == ["0"] * 5
+    expect(masks.locator(".um-weight td")).to_have_text(["0"] * 5)
 
 
 def test_the_keyboard_alone_is_enough_and_a_phone_wide_enough(masks: Locator):
-    def press(*keys: str) -> None:
-        for key in keys:
+    for keys, label, pressed in (
+        # the encoder's mask, one real token less, causal; then one cell of the grid
+        (
+            "Tab ArrowLeft Tab ArrowLeft Tab Space Tab" + " ArrowUp" * 5,
+            "ich attends to ich",
+            "true",
+        ),
+        ("ArrowDown End ArrowLeft", "möchte attends to bier", "false"),
+        ("Space", "möchte attends to bier", "true"),
+    ):
+        for key in keys.split():
             masks.page.keyboard.press(key)
-
-    press("Tab", "ArrowLeft")  # from the decoder's mask to the encoder's
-    press("Tab", "ArrowLeft")  # one real token less
-    press("Tab", "Space")  # causal
-    press("Tab")  # one cell of the grid; arrows lead to the others
-    assert masks.locator("tbody button[tabindex='0']").count() == 1
-    press(*["ArrowUp"] * 5)
-    assert masks.page.evaluate(HERE) == ["ich attends to ich", "true"]
-    press("ArrowDown", "End", "ArrowLeft")
-    assert masks.page.evaluate(HERE) == ["möchte attends to bier", "false"]
-    press("Space")
+        expect(masks.get_by_label(label)).to_be_focused()
+        expect(masks.get_by_label(label)).to_have_attribute("aria-pressed", pressed)
+    expect(masks.locator("tbody button[tabindex='0']")).to_have_count(1)
     assert faults_on_a_phone(masks.page) == []
     expected = padded(4) & causal_mask(5)
     expected[1, 3] = True

@@ -1,10 +1,10 @@
-"""The attention viewer, and the diagram of chapter 7, used as a reader would use them."""
+"""The attention viewer shows each map that it is given, and chapter 7's diagram leads on."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Browser, Locator, expect
 from torch import Tensor
 
 from helpers.visit import Visit, alone, faults_on_a_phone
@@ -33,58 +33,54 @@ def view(browser: Browser, maps: AttentionMaps) -> Iterator[Locator]:
         yield element
 
 
-def weights(layers: list[Tensor]) -> Tensor:
-    """In percent, and after the heads their mean: [layers, H + 1, Q, S]."""
+def weights(layers: list[Tensor]) -> list[list[list[list[int]]]]:
+    """Returns all weights in percent, and after the heads their mean: [layers, H + 1, Q, S]."""
     heads = (100 * torch.cat(layers)).round()
     mean = (heads.mean(1, keepdim=True) + 0.5).floor()
-    return torch.cat([heads, mean], dim=1).int()
+    return torch.cat([heads, mean], dim=1).int().tolist()
 
 
-def percents(view: Locator) -> list[int]:
-    return [int(text) for text in view.locator(".uv-keys small").all_inner_texts()]
-
-
-def said(view: Locator) -> str:
-    return view.locator(".uv-said").inner_text()
+def shows(view: Locator, row: list[int]) -> None:
+    expect(view.locator(".uv-keys small")).to_have_text([str(weight) for weight in row])
 
 
 def test_every_kind_layer_and_head_shows_its_weights(view: Locator, maps: AttentionMaps):
     kind, layer, head = view.locator("select").all()
-    assert (layer.input_value(), head.input_value()) == ("2", "1")  # where it was told to open
+    expect(layer).to_have_value("2")  # where it was told to open
+    expect(head).to_have_value("1")
     for title, (name, queries, keys) in KINDS.items():
         kind.select_option(label=title)
         assert view.locator(".uv-queries button").all_inner_texts() == WORDS[queries]
         assert view.locator("thead th").all_text_contents()[1:] == WORDS[keys]
-        assert layer.locator("option").count() == DEPTHS[name]
-        expected = weights(getattr(maps, name))
-        for number, heads in enumerate(expected.tolist()):
+        expect(layer.locator("option")).to_have_count(DEPTHS[name])
+        for number, heads in enumerate(weights(getattr(maps, name))):
             layer.select_option(index=number)
             for place, rows in enumerate(heads):
                 head.select_option(index=place)
-                cells = view.locator("tbody td").all_text_contents()
-                assert [int(cell) for cell in cells] == [weight for row in rows for weight in row]
-                assert percents(view) == rows[0]
+                cells = [str(weight) for row in rows for weight in row]
+                expect(view.locator("tbody td")).to_have_text(cells)
+                shows(view, rows[0])
 
 
 def test_pointing_at_a_word_or_going_there_by_key_shows_what_it_looks_at(
     view: Locator, maps: AttentionMaps
 ):
-    rows, words = weights(maps.cross)[2, 1].tolist(), view.locator(".uv-queries button")
-    words.nth(2).hover()
-    assert percents(view) == rows[2]
+    rows, said = weights(maps.cross)[2][1], view.locator(".uv-said")
+    view.locator(".uv-queries button").nth(2).hover()
+    shows(view, rows[2])
     best = max(range(3), key=rows[2].__getitem__)
-    assert said(view).startswith(f"▁dog looks at {WORDS['source'][best]} {rows[2][best]}%, ")
+    expect(said).to_contain_text(f"▁dog looks at {WORDS['source'][best]} {rows[2][best]}%, ")
     view.locator("select").first.focus()
     for _ in range(4):  # layer, head, the first word, the second
         view.page.keyboard.press("Tab")
-    assert percents(view) == rows[1]
-    assert said(view).startswith("▁a looks at ")
+    shows(view, rows[1])
+    expect(said).to_contain_text("▁a looks at ")
 
 
 def test_all_heads_can_be_picked_from_also_on_a_phone(view: Locator):
-    heads = view.locator(".uv-heads button")
-    heads.nth(4).click()
-    assert [view.locator("select").nth(i).input_value() for i in (1, 2)] == ["1", "1"]
+    view.locator(".uv-heads button").nth(4).click()
+    for select in view.locator("select").all()[1:]:
+        expect(select).to_have_value("1")
     view.locator("summary", has_text="table").click()
     assert faults_on_a_phone(view.page, ".unmasked-view") == []
 

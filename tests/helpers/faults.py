@@ -18,7 +18,7 @@ def told_apart(check, sound, *faulty, error=AssertionError):
 
 
 def refused(*changes, said=""):
-    """Returns a test that the workshop refuses each change of plain.py, written as in faults.txt."""
+    """Returns a test that the workshop refuses changes of plain.py, written as in faults.txt."""
 
     def test():
         for each in changes:

@@ -1,4 +1,4 @@
-"""A small model in OPUS-MT's format, trained for seconds: its sentences end, and beams differ."""
+"""Trains a small model in OPUS-MT's format until its sentences end and its beams differ."""
 
 import io
 import json
@@ -17,7 +17,7 @@ for side in ("encoder", "decoder"):
 
 
 def checkpoint(folder: Path) -> Path:
-    """As transformers writes it."""
+    """Writes the model and its tokenizer as transformers writes them, and returns the folder."""
     pairs, numbers = sentence_pairs(400), {"</s>": 0, "<unk>": 1}
     german, english, *_ = zip(*pairs, strict=True)
     for side, texts in (("source", german), ("target", english)):

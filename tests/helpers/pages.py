@@ -1,4 +1,4 @@
-"""The book as files: its pages, its notebooks, where it is built, where its repository is."""
+"""Finds the book's pages and notebooks, and where it is built."""
 
 from functools import cache
 
@@ -13,17 +13,15 @@ HTML = ROOT / "_build/html"
 
 
 def pages() -> list[str]:
-    """The pages in reading order, such as "book/01_masks"."""
+    """Returns the pages in reading order, such as "book/01_masks"."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    files = [contents["root"]]
-    for part in contents["parts"]:
-        for chapter in part["chapters"]:
-            files += [page["file"] for page in (chapter, *chapter.get("sections", ()))]
-    return files
+    chapters = [chapter for part in contents["parts"] for chapter in part["chapters"]]
+    pages = [page for chapter in chapters for page in (chapter, *chapter.get("sections", ()))]
+    return [contents["root"], *(page["file"] for page in pages)]
 
 
 def notebooks() -> list[str]:
-    """The names of the chapters, such as "01_masks" or "deeper/lookalikes"."""
+    """Returns the names of the chapters, such as "01_masks" or "deeper/lookalikes"."""
     return [str(path.relative_to(BOOK).with_suffix("")) for path in files()]
 
 
@@ -37,7 +35,7 @@ def code_cells(name: str) -> list[nbformat.NotebookNode]:
 
 
 def prose(name: str) -> str:
-    """The Markdown of a page, be it a notebook or a Markdown file."""
+    """Returns the Markdown of a page, be it a notebook or a Markdown file."""
     path = BOOK / f"{name}.md"
     if path.exists():
         return path.read_text(encoding="utf-8")

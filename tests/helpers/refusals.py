@@ -1,4 +1,4 @@
-"""Tests that are nothing but a table: calls, and how their errors begin."""
+"""Makes tests from tables of calls and of how their errors begin."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 
 def refusals(*rows: tuple[Callable[[], Any], str]) -> Callable[..., None]:
-    """A test of each row: the call, and a pattern that the message of its ValueError begins with.
+    """Returns a test that each call raises a ValueError whose message begins with a pattern.
 
     test_what_cannot_be_drawn_is_refused = refusals((lambda: draw(0), "count: .* got 0"))
     """

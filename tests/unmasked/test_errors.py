@@ -15,6 +15,8 @@ from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy, sample
 
 MODEL, OWN, HOOKED = small_model(), small_model(), small_model()
+BROKEN = small_model()
+BROKEN.generator.weight.data.fill_(torch.nan)
 OWN.forward = OWN.encode  # a search would not call this, nor a hook on the whole model
 HOOKED.register_forward_hook(lambda _, __, x: 5 * x)
 SUBCLASS = type("Subclass", (Transformer,), {"forward": Transformer.encode})(MODEL.config)
@@ -67,6 +69,12 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: additive_attention(Q, Q, Q, torch.zeros(5)), "vector", "[5]"),
     (lambda: masks.length_mask(torch.tensor([1, 5]), 3), "lengths", "1 to 5"),
     (lambda: masks.from_blocked(SOURCE), "blocked", "torch.int64"),
+    (lambda: masks.from_ones(torch.tensor([0.0, -torch.inf])), "ones", "others"),
+    (lambda: masks.from_additive(torch.tensor([1.0, 0.0])), "additive", "1"),
+    (lambda: loss(TARGET, total=-3), "total", "-3"),
+    (lambda: loss(TARGET, packed="no"), "packed", "str"),
+    (lambda: greedy(MODEL, SOURCE, use_cache="no"), "use_cache", "str"),
+    (lambda: greedy(BROKEN, SOURCE), "model", "NaN"),
     (lambda: LEARNED(SOURCE, ragged([6, 2])), "positions", "position 5"),
     (lambda: small_config(n_heads=3), "n_heads", "a divisor of d_model=16, got 3"),
     (lambda: small_config(norm="middle"), "norm", "'post' or 'pre', got 'middle'"),

@@ -58,7 +58,8 @@ def test_cached_equals_uncached_to_the_last_token(make, device):
     assert torch.equal(fast.tokens, slow.tokens)
     assert difference(fast.scores, slow.scores) < 1e-5
     chance = {"temperature": 1.5, "top_k": 9, "seed": 0}
-    drawn = [sample(model, source, 8, **chance, use_cache=use) for use in (True, False)]
+    chance |= {"max_new_tokens": 8}
+    drawn = [sample(model, source, **chance, use_cache=use) for use in (True, False)]
     assert torch.equal(*drawn)
     model.cpu()
 
@@ -224,9 +225,9 @@ def test_the_largest_chance_draws_a_token_that_can_be_drawn():
 
 def test_what_is_drawn_does_not_depend_on_who_has_finished(monkeypatch):
     source, model = ragged(LENGTHS, 12).repeat_interleave(6, dim=0), copier()
-    dropping = sample(model, source, 12, temperature=3.0, seed=0)
+    dropping = sample(model, source, max_new_tokens=12, temperature=3.0, seed=0)
     monkeypatch.setattr(search, "worth_dropping", lambda *_: False)
-    assert torch.equal(dropping, sample(model, source, 12, temperature=3.0, seed=0))
+    assert torch.equal(dropping, sample(model, source, max_new_tokens=12, temperature=3.0, seed=0))
     assert len({len(row) for row in strip(dropping)}) > 3  # they end at different times
 
 
@@ -234,11 +235,11 @@ def test_a_seed_begins_anew_and_a_generator_goes_on_as_pytorchs_own_numbers_do()
     model, source = untrained(), ragged(LENGTHS)
     drawn_by = torch.Generator().manual_seed(3)
     torch.manual_seed(3)
-    first = sample(model, source, 6)
+    first = sample(model, source, max_new_tokens=6)
     for seed in (3, np.int64(3), np.uint8(3), drawn_by):
-        assert torch.equal(sample(model, source, 6, seed=seed), first)
+        assert torch.equal(sample(model, source, max_new_tokens=6, seed=seed), first)
     for seed in (None, drawn_by, 4):
-        assert not torch.equal(sample(model, source, 6, seed=seed), first)
+        assert not torch.equal(sample(model, source, max_new_tokens=6, seed=seed), first)
 
 
 def test_a_low_temperature_or_one_token_is_greedy_search():
@@ -247,9 +248,26 @@ def test_a_low_temperature_or_one_token_is_greedy_search():
         source = ragged(LENGTHS)
         wanted = greedy(model, source, 6)
         for options in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-6}):
-            assert torch.equal(sample(model, source, 6, **options), wanted)
+            assert torch.equal(sample(model, source, max_new_tokens=6, **options), wanted)
 
 
-@pytest.mark.parametrize("find", [lambda *given: beam(*given[:2], 5, given[2]), sample])
+@pytest.mark.parametrize("find", [beam, sample])
 def test_memory_is_taken_for_what_is_written_and_not_for_the_limit(find):
-    find(untrained(bias={EOS: 1e6}), ragged([5, 3, 1]), 10**15)  # all end at once
+    find(untrained(bias={EOS: 1e6}), ragged([5, 3, 1]), max_new_tokens=10**15)  # all end at once
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_every_search_begins_with_the_prefix_and_goes_on_as_the_model_does(use_cache):
+    model, source = untrained(), ragged([5, 3, 4])
+    prefix = torch.tensor([[7, 9, 4], [8, PADDING, PADDING], [PADDING, 6, PADDING]])
+    given = {"max_new_tokens": 9, "prefix": prefix, "use_cache": use_cache}
+    found = [greedy(model, source, **given), sample(model, source, seed=1, **given)]
+    found += beam(model, source, 3, n_best=3, **given).tokens.unbind(1)
+    for tokens in found:
+        assert torch.equal(tokens[:, :3].where(prefix != PADDING, 0), prefix)
+    for row, forced in enumerate(prefix):  # behind it, the likeliest token each time
+        written = strip(found[0])[row]
+        for place in range(len(written)):
+            target = torch.tensor([[BOS, *written[:place]]])
+            best = without_padding(model(source[row : row + 1], target)[0, -1]).argmax().item()
+            assert written[place] == ((place < 3 and forced[place].item()) or best)

@@ -148,5 +148,5 @@ TWICE = '{"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"},
     ],
 )
 def test_steps_of_a_files_own_are_not_read(text):
-    """Some never end, some take all memory, some abort Python, some change words unsaid."""
+    """Some steps never end, take all memory, abort Python, or change words unsaid."""
     assert Subwords.from_json(text).to_json() == SMALL.to_json()

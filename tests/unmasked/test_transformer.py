@@ -78,7 +78,7 @@ def test_every_parameter_is_reached_by_the_gradient():
     tokens = torch.tensor([[3, 4, 5, 6]])
     model(tokens, tokens).square().sum().backward()
     unreached = [name for name, p in model.named_parameters() if not p.grad.abs().max() > 1e-12]
-    # A key's bias adds one number to all scores of a query, which no softmax changes by.
+    # A key's bias adds one number to all scores of a query, which changes no softmax.
     assert [name for name in unreached if not name.endswith("key.bias")] == []
 
 

@@ -4,13 +4,14 @@ import random
 from unittest.mock import Mock
 
 import pytest
+import torch
 
 from helpers import copier, small_config, small_model
 from helpers.refusals import refusals
 from unmasked import Transformer, translator
 from unmasked.search import beam, greedy
 from unmasked.tokens import BOS, EOS, PADDING, Words
-from unmasked.translator import Translator
+from unmasked.translator import Translator, load
 
 SMALL, LARGE = Words.of(["a b c d e f g h i"]), Words.of(["A B C D E F G H I"])
 SIZES = {"source_vocab": len(SMALL), "target_vocab": len(LARGE)}
@@ -72,14 +73,34 @@ def test_an_empty_sentence_stays_empty_a_text_gives_one_and_options_reach_the_se
     one, blank, two = made.translate(text for text in ("a b", " \t", "c"))
     assert [one, blank, two] == [*made.translate(["a b"]), "", *made.translate(["c"])]
     assert len(made.translate("a b c d", max_new_tokens=2).split()) == 2
+    assert torch.equal(made.tokens("a b"), made.tokens(["a b"]))
+    assert made.sample("a b", 3, seed=0) == made.sample(["a b"], 3, seed=0)[0]
+    for found in (
+        made.translate(["c", "", "a b"], prefix=["D", "A", ""], beam_size=2),
+        [texts[0] if texts else "" for texts in made.sample(["c", "", "b"], prefix="D")],
+    ):
+        assert found[0].startswith("D")
+        assert found[1] == ""
 
     monkeypatch.setattr(translator, "beam", search)
     made.translate(["a"], beam_size=2, length_penalty=0.25)
-    assert search.call_args.kwargs == {"length_penalty": 0.25, "normalize": "gnmt"}
+    assert search.call_args.kwargs["length_penalty"] == 0.25
+    assert search.call_args.kwargs["normalize"] == "gnmt"
     made.about |= {"beam_size": 3, "length_penalty": 1.5, "normalize": "length"}
     made.translate(["a"])
     assert search.call_args.args[2] == 3
-    assert search.call_args.kwargs == {"length_penalty": 1.5, "normalize": "length"}
+    assert search.call_args.kwargs["length_penalty"] == 1.5
+    assert search.call_args.kwargs["normalize"] == "length"
+
+
+def test_a_translator_moves_says_what_it_is_and_loads_in_another_type(tmp_path):
+    made = untrained()
+    made.save(tmp_path / "small.safetensors")
+    loaded = load(tmp_path / "small.safetensors", dtype=torch.float64)
+    assert "parameters, torch.float64, cpu" in repr(loaded)
+    assert loaded.to(torch.float32).model.state_dict().keys() == made.model.state_dict().keys()
+    assert loaded.translate("a b") == made.translate("a b")
+    assert load("de-en", device="meta").device.type == "meta"
 
 
 # --- Refusals ---------------------------------------------------------------------------------
@@ -104,7 +125,10 @@ test_what_cannot_be_translated_is_refused = refusals(
     (translate(["a \udcff"]), "sentence 1: expected text in Unicode, .* at character 3"),
     (translate(["a"], beam_size=2, normalize="x"), "normalize: expected 'gnmt' or 'length', got"),
     (translate(["a"], beam_size=13), "beam_size: expected at most .* 12, got 13"),
-    (sample("a b"), "sentences: expected a list of sentences, got a single text"),
+    (translate(["a"], normalize="gnmt"), "normalize: expected a beam .* got 'gnmt'"),
+    (translate(["a"], prefix=["A", "B"]), "prefix: expected one text, or 1, got 2"),
+    (translate(["a"], prefix="z"), "prefix: expected words the model can write, got 'z'"),
+    (translate(["a"], prefix="A B C", max_new_tokens=2), "prefix: expected 1 rows of at most 2 to"),
     (sample(["a"], 0), f"n_samples: {WHOLE} 1, got 0"),
     (lambda: Translator(small_model(), SMALL, LARGE), "source: .* 23 words, got 12"),
 )

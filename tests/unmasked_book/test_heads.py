@@ -33,11 +33,8 @@ def test_every_head_of_every_layer_is_measured():
     config = small_config(source_vocab=len(words), target_vocab=len(words), n_heads=2)
     made = Translator(Transformer(config).double().eval(), words, words)
     links = [{(0, 0), (1, 2)}, {(0, 0)}, {(3, 0), (2, 1)}]
-    found, aligned, previous = head_atlas(made, pairs, links), [], []
+    found, aligned = head_atlas(made, pairs, links), []
     assert {kind: tuple(roles) for kind, roles in found.items()} == ROLES
     for each, linked in zip(maps_of_pairs(made, pairs), links, strict=True):
         aligned += [each.cross[:, :, target, source] for source, target in linked]
-        rows = range(1, each.encoder.shape[2])
-        previous += [each.encoder[:, :, row, row - 1] for row in rows]
     assert difference(found["cross"]["aligned"], torch.stack(aligned).mean(0)) < 1e-12
-    assert difference(found["encoder"]["previous"], torch.stack(previous).mean(0)) < 1e-12

@@ -91,9 +91,9 @@ def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
     found: list[Tensor] = []
 
     def watch(_: nn.Module, given: tuple[Any, ...], vectors: Tensor) -> Tensor | None:
-        tokens = given[0] if given else None  # another library's may be called with a size
+        tokens = given[0] if given else None
         if not isinstance(tokens, Tensor) or tokens.numel() != target.numel():
-            return None
+            return None  # some libraries call an embedding with a size
         if (tokens != target[0, 0]).any():
             return None
         found.append(vectors.detach().requires_grad_())

@@ -74,31 +74,33 @@ def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
     return Finding(name, "note" if zeros else "fault", what, fix)
 
 
-def moved(a: Tensor, b: Tensor, limit: float, counts: Tensor | None = None) -> str:
-    """Tells the earliest output in which two answers [B, T, V] differ, or returns an empty text."""
-    gap = apart(a, b)
+def require_same(
+    probe: Probe,
+    answer: Tensor,
+    expected: Tensor,
+    when: str,
+    fix: str,
+    counts: Tensor | None = None,
+    mode: str = "",
+) -> None:
+    """Raises AnswerError, a fault, unless two answers [B, T, V] differ by no more than rounding."""
+    gap = apart(answer, expected)
     gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
-    wide = (gap > limit).any(0).nonzero()
-    if not len(wide):
-        return ""
-    position, size = int(wide[0]), float(gap[:, wide[0]].max())
-    how = f"moves by {size:.2g}" if size < math.inf else "is not finite"
-    return f"output[{position}] {how}"
+    wide = (gap > probe.scale.close).any(0).nonzero()
+    if len(wide):
+        position, size = int(wide[0]), float(gap[:, wide[0]].max())
+        how = f"moves by {size:.2g}" if size < math.inf else "is not finite"
+        raise AnswerError(f"{when}, output[{position}] {how}{mode}", fix)
 
 
 def padded(probe: Probe) -> Finding:
     """Puts padding behind source and target, and short sentences beside long ones."""
-    close = probe.scale.close
-    longer = F.pad(probe.source, (0, 2), value=probe.padding)
-    if seen := moved(probe(longer, probe.target), probe.base, close):
-        what = f"with two words of padding behind the source, {seen}"
-        fix = "mask the source's padding in every layer of the encoder, and in cross-attention"
-        return Finding("padding", "fault", what, fix)
-    longer = F.pad(probe.target, (0, 3), value=probe.padding)
-    if seen := moved(probe(probe.source, longer)[:, :TARGET], probe.base, close):
-        what = f"with three words of padding behind the target, {seen}"
-        fix = "padding is a later word too: look at the causal mask, and at norms and means"
-        return Finding("padding", "fault", what, fix)
+    answer = probe(F.pad(probe.source, (0, 2), value=probe.padding), probe.target)
+    fix = "mask the source's padding in every layer of the encoder, and in cross-attention"
+    require_same(probe, answer, probe.base, "with two words of padding behind the source", fix)
+    answer = probe(probe.source, F.pad(probe.target, (0, 3), value=probe.padding))[:, :TARGET]
+    fix = "padding is a later word too: look at the causal mask, and at norms and means"
+    require_same(probe, answer, probe.base, "with three words of padding behind the target", fix)
     mixed = (
         "sentences mix, or a mask goes to the wrong one or to the wrong side: look at "
         "each view, softmax, norm and length that has to do with the batch"
@@ -110,35 +112,31 @@ def padded(probe: Probe) -> Finding:
         for row in (0, ROWS - 2, ROWS - 1):  # the shortest
             long, wide = LENGTHS[row]
             alone = probe(source[[row], :long], target[[row], :wide], grad=grad)
-            if seen := moved(alone, together[[row], :wide], close):
-                what = f"beside longer sentences than {long} and {wide} words, {seen}{mode}"
-                return Finding("padding", "fault", what, mixed)
+            when = f"beside longer sentences than {long} and {wide} words"
+            require_same(probe, alone, together[[row], :wide], when, mixed, mode=mode)
         if not together[..., can_be_said(probe.base)].isfinite().all():
             what = f"outputs at the target's own padding are not finite{mode}"
             fix = "the loss may leave them out: backward multiplies them by 0, and 0 · NaN is NaN"
             return Finding("padding", "fault", what, fix)
+    turned = together = probe(source, target)
     with contextlib.suppress(AnswerError):  # some packed layers want the longest first
         turned = probe(source.flip(0), target.flip(0)).flip(0)
-        if seen := moved(turned, probe(source, target), close, real):
-            what = f"with the shortest sentence first and not last, {seen}"
-            return Finding("padding", "fault", what, mixed)
+    require_same(probe, turned, together, "with the shortest sentence first", mixed, real)
     return Finding("padding", "passed", "no output moves by more than rounding")
 
 
 def cached(probe: Probe, step: Forward) -> Finding:
     """Computes two batches word by word; the first one's cache must not show in the second."""
     source, target, real = probe.ragged
-    everywhere = torch.ones_like(real)
-    for question, counts in (((probe.source, probe.target), everywhere), ((source, target), real)):
+    fix = (
+        "does each step stand at its own position, does the cache of every layer grow, and "
+        "is the memory that of this sentence?"
+    )
+    for question, counts in (((probe.source, probe.target), None), ((source, target), real)):
         expected, got = probe(*question), probe(*question, step)
         said = can_be_said(got) & can_be_said(expected)
-        if seen := moved(got[..., said], expected[..., said], probe.scale.close, counts):
-            what = f"computed word by word, {seen}"
-            fix = (
-                "does each step stand at its own position, does the cache of every layer grow, and "
-                "is the memory that of this sentence?"
-            )
-            return Finding("cached", "fault", what, fix)
+        answers = got[..., said], expected[..., said]
+        require_same(probe, *answers, "computed word by word", fix, counts)
     return Finding("cached", "passed", f"{TARGET} steps give the outputs of one call")
 
 

@@ -75,7 +75,7 @@ def own_words(probe: Probe) -> Finding:
             fix = "with a source of one word: has the cross-attention its residual?"
             finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
     if finding.verdict == "passed" and (missed := unread(probe, 1, own_row_only)):
-        module, output, _ = missed
+        module, (output, _) = missed
         what = f"output[{output}] reads earlier words in what {module} returns, not its own"
         fix = "a causal mask without its diagonal? The word comes by the residual alone"
         return Finding("own words", "note", what, fix)
@@ -96,7 +96,7 @@ def source(probe: Probe) -> Finding:
     fix = "is there cross-attention, and are its keys and values the memory?"
     finding = reaches(probe, "source", "source", probe.influences[0], fix)
     if finding.verdict == "passed" and (missed := unread(probe, 0, read_by_others_only)):
-        module, output, word = missed
+        module, (output, word) = missed
         what = f"output[{output}] does not read row {word} of what {module} returns, others do"
         return Finding("source", "fault", what, "is the causal mask used in cross-attention?")
     return finding
@@ -109,8 +109,8 @@ def read_by_others_only(read: Tensor) -> Tensor:
 
 def unread(
     probe: Probe, side: int, left_out: Callable[[Tensor], Tensor]
-) -> tuple[str, int, int] | None:
-    """Returns the first (module, output, row) that is left out whatever the weights are, or None.
+) -> tuple[str, list[int]] | None:
+    """Returns the first module and [output, row] left out whatever the weights are, or None.
 
     A sharp softmax and a router leave rows out, too, but others with other weights.
     """
@@ -118,7 +118,7 @@ def unread(
     for _ in probe.weights():
         again = rows_read(probe, side)
         read = {name: rows | again.get(name, rows) for name, rows in (read or again).items()}
-        missed = ((name, *at) for name, rows in read.items() for at in places(left_out(rows)))
+        missed = ((name, at) for name, rows in read.items() for at in places(left_out(rows)))
         if not (first := next(missed, None)):
             return None
     return first

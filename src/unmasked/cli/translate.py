@@ -30,6 +30,7 @@ def main(words: Sequence[str]) -> None:
     add("--model", required=True, metavar="MODEL", help=MODEL)
     add("--input", metavar="FILE", help="one a line; .gz is unpacked (-: standard)")
     add("--output", metavar="FILE", help="where to; .gz is packed (-: standard)")
+    add("--prefix", metavar="TEXT", help="what every translation must begin with")
     add("--beam", **WHOLE, help="hypotheses (the model's own, or 1)")
     add("--length-penalty", type=float, metavar="X", help=PENALTY)
     add("--sample", **WHOLE, help="draw N of each by chance instead")
@@ -86,12 +87,13 @@ def require_options(options: Any) -> None:
 
 def texts(translator: Translator, sentences: list[str], options: Any) -> list[str]:
     """Returns a line for each sentence, or for each sample; of an empty sentence, empty lines."""
+    same = {"prefix": options.prefix, "progress": True}
     if options.sample is None:
         settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
-        return translator.translate(sentences, **settings, progress=True)
+        return translator.translate(sentences, **settings, **same)
     given = {name: getattr(options, name) for name in CHANCE}
     chance = {name: value for name, value in given.items() if value is not None}
-    drawn = translator.sample(sentences, options.sample, **chance, progress=True)
+    drawn = translator.sample(sentences, options.sample, **chance, **same)
     return [text for samples in drawn for text in samples or [""] * options.sample]
 
 

@@ -1,4 +1,4 @@
-"""Grids: matrices, masks, attention maps and batches, each told in words too."""
+"""Draws matrices, masks, attention maps and batches as grids, and tells each in words."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -48,12 +48,12 @@ def matrices(
     limit: float | None = None,
     title: str = "",
 ) -> Picture:
-    """Heat maps side by side: on one scale, or each on its own with `numbers` in the cells.
+    """Draws heat maps side by side: on one scale, or with `numbers` in the cells each on its own.
 
-    `one_scale` keeps them on one with numbers, too. `signed` puts zero in the middle of the
-    colours; else they begin at the lowest value. `unit` says what the scale beside them measures.
-    The cells of `marked`, (row, column) pairs for each map's name, get a frame. Beyond a `limit`,
-    of either sign if `signed`, the colours stay the same. `title` stands above all of them.
+    `one_scale` keeps one scale with numbers, too. `signed` puts zero in the middle of the colours,
+    which otherwise begin at the lowest value. `unit` says what the scale measures. The cells of
+    `marked`, (row, column) pairs for each map's name, get a frame. Beyond a `limit`, of either sign
+    if `signed`, the colours stay the same.
     """
     arrays = {name: matrix(name, values) for name, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
@@ -87,7 +87,7 @@ def matrices(
 
 
 def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
-    """The lowest and highest value that is not infinite; as far from zero, if signed."""
+    """Returns the lowest and highest finite value, or if signed two limits as far from zero."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return 0.0, 1.0
@@ -120,7 +120,7 @@ HATCH = {PADDED: "////", FUTURE: "...."}
 
 
 def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
-    """Masks side by side: each row a query, each column a key that it may attend to or not."""
+    """Draws masks side by side: rows are queries, columns the keys that they may attend to."""
     return mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
 
 
@@ -132,7 +132,7 @@ def batch_masks(
     decoder: Tensor,
     cross: Tensor,
 ) -> Picture:
-    """The three masks of a Transformer: a row for each sentence, with its words on the axes."""
+    """Draws the three masks of a Transformer in a row for each sentence, named by its words."""
     return mask_grid(
         [
             [
@@ -179,7 +179,7 @@ def named(words: Labels, otherwise: str) -> str:
 
 
 def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
-    """Why each pair is as it is: the key is padding, or a later query will see it, or neither."""
+    """Tells for each pair whether the key is allowed, padding, in the future, or hidden."""
     row, column = np.indices(allowed.shape)
     padded = np.array([key == PAD for key in keys])[column]
     later = (column > row) & allowed.any(0)
@@ -200,11 +200,10 @@ def attention_maps(
     marked: Collection[tuple[int, int]] = (),
     xlabel: str = "keys",
 ) -> Picture:
-    """Attention weights, one panel a head or layer: each row a query, darker where it attends more.
+    """Draws a panel of attention weights for each map: rows are queries, darker for more weight.
 
-    A decoder's rows are named "token read → next token" where `predicted` gives the latter. In
-    words, each query is named with the key that gets most of its weight. The squares of the
-    `marked` pairs (query, key) get a frame.
+    With `predicted` a decoder's rows are named "token read → next token". The words name the key
+    that gets most of each query's weight. The `marked` pairs (query, key) get a frame.
     """
     y = "queries"
     if predicted is not None:
@@ -217,7 +216,7 @@ def attention_maps(
 def sentence_maps(
     source: Sequence[str], target: Sequence[str], *, encoder: Tensor, decoder: Tensor, cross: Tensor
 ) -> Picture:
-    """The three attentions of one sentence side by side: within the source, the target, across."""
+    """Draws three attentions of one sentence: within the source, within the target, and across."""
     return map_grid(
         [
             ("encoder", encoder, source, source),

@@ -1,4 +1,4 @@
-"""Lines over one axis, and bars."""
+"""Draws curves and bars."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,17 +8,7 @@ from matplotlib import rc_context
 from torch import Tensor
 
 from ..errors import invalid
-from .picture import (
-    COLOURS,
-    DASHES,
-    GREY,
-    OPEN,
-    Picture,
-    few_powers,
-    in_a_row,
-    number,
-    panels,
-)
+from .picture import COLOURS, DASHES, GREY, OPEN, Picture, few_powers, in_a_row, number, panels
 
 
 def bars(
@@ -30,9 +20,7 @@ def bars(
     digits: int = 2,
     most: float | None = None,
 ) -> Picture:
-    """Bars from the left, a group for each name; each bar has its number beside it. `most` is where
-    the axis ends.
-    """
+    """Draws bars, a group for each name, with their numbers; `most` is where the axis ends."""
     words = []
     thick = 0.8 / max(1, len(series))
     with rc_context(OPEN):
@@ -40,8 +28,8 @@ def bars(
         figure, [[axis]] = panels(1, 1, height)
         for i, (label, values) in enumerate(series.items()):
             if len(values) != len(names):
-                fix = "give one for each name"
-                raise invalid(label, f"{len(names)} values", len(values), fix)
+                expected = f"{len(names)} values"
+                raise invalid(label, expected, len(values), "give one for each name")
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * thick
             drawn = axis.barh(places, values, thick, color=COLOURS[i % 6], label=label)
             axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
@@ -60,7 +48,7 @@ def bars(
     return Picture(figure, f"{heading}Bars of {xlabel}. {'; '.join(words)}.")
 
 
-FEW = 8  # so many places on a logarithmic axis are named, each of them
+FEW = 8  # up to so many places on the lower axis, each is named
 
 
 def curves(
@@ -77,9 +65,10 @@ def curves(
     height: float = 2.9,
     colours: Mapping[str, int] | None = None,
 ) -> Picture:
-    """Lines over one axis. `mark` draws a vertical line at a place and says what is there; `low` is
-    where the upright axis begins. With `colours`, a line has the same one in several figures: its
-    number in the palette, for each name. Where a value is NaN, a line has no point.
+    """Draws lines over one axis; where a value is NaN, a line has no point.
+
+    `mark` is a place for a vertical line and its label, and `low` is where the upright axis begins.
+    `colours` maps names to numbers of colours, so that lines look alike in several figures.
     """
     words = []
     with rc_context(OPEN):

@@ -1,4 +1,4 @@
-"""A figure that says in words what it shows, and the look that all figures of the book share."""
+"""Holds what all figures of the book share: their look, and that they say what they show."""
 
 import io
 from collections.abc import Collection, Mapping, Sequence
@@ -18,11 +18,11 @@ from torch import Tensor
 
 from ..errors import invalid, require_type
 
-PAD = "<pad>"  # the word that stands for padding: its label is grey, what it hides has a colour
+PAD = "<pad>"  # the word for padding, whose labels are grey
 INK, GREY = "#20262d", "#6b737c"
 COLOURS = ["#14639c", "#d1661a", "#2a8a57", "#8c4aa8", "#b0303c", "#5b6570"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3))]
-MARKERS = "os^Dvx"  # like the dashes: who cannot tell the colours apart can tell these
+MARKERS = "os^Dvx"  # like dashes, they help those who cannot tell the colours apart
 STRONG = LinearSegmentedColormap.from_list("strong", ["#f7f9fb", "#7fb2d8", "#0d4a78"])
 SIGNED = LinearSegmentedColormap.from_list("signed", ["#a8480f", "#f8f8f6", "#0d4a78"])
 WIDTH = 6.8  # inches: at 144 dots an inch, sharp in the page's column
@@ -42,11 +42,11 @@ STYLE: dict[Any, Any] = {
     "savefig.dpi": 144,
     "savefig.facecolor": "white",
 }
-OPEN = {**STYLE, "axes.spines.top": False, "axes.spines.right": False}  # of lines and bars
+OPEN = {**STYLE, "axes.spines.top": False, "axes.spines.right": False}  # for lines and bars
 
 
 class Picture:
-    """A figure, and `words` for whoever cannot see it: a notebook stores and tests them."""
+    """A picture holds a figure, and `words` for those who cannot see it, which notebooks test."""
 
     def __init__(self, figure: Figure, words: str) -> None:
         self.figure, self.words = figure, words
@@ -69,13 +69,13 @@ Labels = Sequence[str] | None
 
 
 def panels(rows: int, columns: int, height: float) -> tuple[Figure, list[list[Axes]]]:
-    """A figure of the page's width with rows × columns axes, each row `height` inches high."""
+    """Makes a figure of the page's width with rows × columns axes, each `height` inches high."""
     figure = Figure(figsize=(WIDTH, height * rows), layout="constrained")
     return figure, [list(line) for line in figure.subplots(rows, columns, squeeze=False)]
 
 
 def tiles(count: int, per_row: int, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with so many axes of one shape, of which `per_row` at most stand side by side."""
+    """Makes a figure with `count` axes of one shape, at most `per_row` of them side by side."""
     columns = min(per_row, count)
     figure, lines = panels(-(-count // columns), columns, height)
     places = [axis for line in lines for axis in line]
@@ -87,7 +87,7 @@ def tiles(count: int, per_row: int, height: float) -> tuple[Figure, list[Axes]]:
 def legend(
     figure: Figure, fill: Mapping[str, str], hatch: Mapping[str, str], met: set[str]
 ) -> None:
-    """A legend of the kinds of squares that were met."""
+    """Adds a legend of the kinds of squares that were met."""
     handles = [
         Patch(fc=colour, hatch=hatch.get(kind, ""), ec=GREY, label=kind)
         for kind, colour in fill.items()
@@ -97,13 +97,13 @@ def legend(
 
 
 def in_a_row(names: Collection[str]) -> int:
-    """So many of a legend's names stand side by side below a figure, in rows as even as can be."""
+    """Returns how many names of a legend stand side by side, in rows as even as can be."""
     rows = ceil(len(names) / (4 if sum(map(len, names)) < 60 else 2))
     return ceil(len(names) / max(1, rows))
 
 
 def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
-    """The last two dimensions as an array; those before them must have length one."""
+    """Returns the last two dimensions as an array; raises ValueError unless the others are 1."""
     require_type(name, values, Tensor, np.ndarray)
     array = values.detach().cpu().float().numpy() if isinstance(values, Tensor) else values
     if array.ndim < 2 or array.size != array.shape[-2] * array.shape[-1]:
@@ -113,7 +113,7 @@ def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
 
 
 def labels(name: str, given: Sequence[str] | None, count: int) -> list[str]:
-    """A label for each row or column: those given, or their numbers."""
+    """Returns the labels given for rows or columns, or their numbers if there are none."""
     if given is None:
         return [str(i) for i in range(count)]
     if len(given) != count:
@@ -124,7 +124,7 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> list[str]:
 def dress(
     axis: Axes, title: str, rows: Labels, columns: Labels, *, x: str = "", y: str = ""
 ) -> None:
-    """Title and ticks; words for padding in grey, so that its rows and columns stand out."""
+    """Sets title and ticks, and makes the words for padding grey."""
     axis.set(title=title, xlabel=x, ylabel=y)
     axis.tick_params(length=0 if rows or columns else 3)
     if rows:
@@ -140,7 +140,7 @@ def dress(
 
 
 def few_powers(axis: Axis) -> None:
-    """Labels 1, 2, 5, 10, … on a logarithmic axis if it spans less than three powers of ten."""
+    """Puts labels 1, 2, 5, 10, … on a logarithmic axis of less than three powers of ten."""
     low, high = axis.get_data_interval()
     if 0 < high < 1000 * low:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -148,11 +148,11 @@ def few_powers(axis: Axis) -> None:
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Labels such as 0.05 and 2,000 on a logarithmic axis, not powers of ten."""
+    """Writes labels such as 0.05 and 2,000 on a logarithmic axis, not powers of ten."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def number(value: float) -> str:
-    """Two digits that count: 0.37, 12, 3.1e-05."""
+    """Writes a number with two significant digits or as an integer: 0.37, 3.1e-05, 1,200."""
     return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"

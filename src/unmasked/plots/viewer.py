@@ -1,4 +1,4 @@
-"""The attention viewer: every layer and head of a sentence, to be looked through by hand."""
+"""Makes a viewer in which one looks through every layer and head of a sentence by hand."""
 
 import hashlib
 import html
@@ -13,7 +13,7 @@ from torch import Tensor
 from ..attention import AttentionMaps
 from ..errors import invalid, require_type
 
-KINDS = {  # title → which maps, whose words are the queries, whose the keys
+KINDS = {  # title → maps, and the sides whose words are queries and keys
     "across: target looks at source": ("cross", "target", "source"),
     "encoder: source looks at itself": ("encoder", "source", "source"),
     "decoder: target looks back": ("decoder", "target", "target"),
@@ -21,7 +21,7 @@ KINDS = {  # title → which maps, whose words are the queries, whose the keys
 
 
 class View:
-    """One self-contained piece of HTML, and `words` for whoever cannot see it."""
+    """A view holds a self-contained piece of HTML, and `words` for those who cannot see it."""
 
     def __init__(self, page: str, words: str) -> None:
         self.page, self.words = page, words
@@ -41,7 +41,7 @@ def attention_view(
     layer: int = 0,
     head: int = 0,
 ) -> View:
-    """A viewer of one sentence's attention: choose layer and head, point at a word.
+    """Makes a viewer of one sentence's attention: choose layer and head, point at a word.
 
     The maps are those of `model(…, need_weights=True)` for a batch of one; the tokens are the words
     that the encoder and the decoder have read. It opens at cross-attention's `layer` and `head`.
@@ -68,17 +68,17 @@ def attention_view(
     page = files("unmasked.plots").joinpath("viewer.html").read_text(encoding="utf-8")
     name = hashlib.sha256(text.encode()).hexdigest()[:8]
     parts = {"@ID@": name, "@WORDS@": html.escape(words_said), "@DATA@": text}
-    # All at once: what was put in for one is not looked through for another.
+    # In one pass, so that a word such as "@ID@" in the data is not replaced in its turn.
     return View(re.sub("@(ID|WORDS|DATA)@", lambda found: parts[found[0]], page), words_said)
 
 
 def written(tokens: Sequence[str]) -> list[str]:
-    """As UTF-8 can write them: what is no letter becomes a question mark."""
+    """Replaces by a question mark what UTF-8 cannot write."""
     return [token.encode(errors="replace").decode() for token in tokens]
 
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:
-    """The weights of one layer, [1, H, Q, S] or [H, Q, S], in whole percent."""
+    """Returns the weights of one layer, [1, H, Q, S] or [H, Q, S], in whole percent."""
     require_type(name, layer, Tensor)
     layer = layer[0] if layer.dim() == 4 and len(layer) == 1 else layer
     if layer.dim() != 3 or layer.shape[1:] != (queries, keys):

@@ -22,10 +22,9 @@ class History:
         self.rows: list[Row] = rows or []
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        if self.rows and self.rows[-1]["step"] == step:
-            self.rows[-1].update(values)
-        else:
-            self.rows.append({"step": step, **values})
+        if not self.rows or self.rows[-1]["step"] != step:
+            self.rows.append({"step": step})
+        self.rows[-1].update(values)
 
     def __getitem__(self, name: str) -> list[float]:
         """Returns a column: the values of all rows that have it."""

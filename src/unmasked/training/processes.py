@@ -30,17 +30,6 @@ class Processes:
         return value
 
 
-def own_gpu() -> torch.device:
-    """Chooses this process's GPU by the process's number on this machine."""
-    number, gpus = os.environ.get("LOCAL_RANK", ""), torch.cuda.device_count()
-    if not number.isdigit() or int(number) >= gpus:
-        fix = "start as many processes as there are GPUs, or choose the CPU"
-        raise invalid("LOCAL_RANK", f"a number below {gpus}, set by torchrun", number, fix)
-    chosen = torch.device("cuda", int(number))
-    torch.cuda.set_device(chosen)
-    return chosen
-
-
 @contextmanager
 def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
     """Joins the processes that torchrun has started; without torchrun there is one process.
@@ -52,11 +41,18 @@ def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
     if count == 1:
         yield Processes(0, 1, chosen)
         return
-    on_gpu = chosen.type == "cuda"
-    chosen = own_gpu() if on_gpu else torch.device("cpu")
-    mine = not distributed.is_initialized()
+    backend, mine = "gloo", not distributed.is_initialized()
+    if chosen.type == "cuda":
+        number, gpus = os.environ.get("LOCAL_RANK", ""), torch.cuda.device_count()
+        if not number.isdigit() or int(number) >= gpus:
+            fix = "start as many processes as there are GPUs, or choose the CPU"
+            raise invalid("LOCAL_RANK", f"a number below {gpus}, set by torchrun", number, fix)
+        backend, chosen = "nccl", torch.device("cuda", int(number))
+        torch.cuda.set_device(chosen)
+    else:
+        chosen = torch.device("cpu")
     if mine:
-        distributed.init_process_group("nccl" if on_gpu else "gloo")
+        distributed.init_process_group(backend)
     try:
         yield Processes(distributed.get_rank(), count, chosen)
     finally:

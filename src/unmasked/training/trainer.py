@@ -115,7 +115,8 @@ def train(
                 if home and (trainer.step % often == 0 or ended):
                     trainer.save(home)
                 bar.update()
-            trainer.finish()
+            if trainer.average is not None:
+                set_tensors(model, tensors_of(trainer.average.module))
     return trainer.history
 
 
@@ -209,8 +210,8 @@ class Trainer:
             self.taken = []
         if watch is not None and self.group.first:
             self.model.eval()  # a watch may look at this one, too
-            shown: Any = self.result().eval()
-            watched = watch(self.step, shown) or {}
+            shown: Any = self.model if self.average is None else self.average.module
+            watched = watch(self.step, shown.eval()) or {}
             if own_names := ROW & watched.keys():
                 expected = f"other names than {', '.join(sorted(ROW))}"
                 raise invalid("watch", expected, min(own_names), "call it otherwise")
@@ -245,16 +246,8 @@ class Trainer:
                 raise FloatingPointError(f"{values} at step {step}: {advice}")
         return self.taken
 
-    def result(self) -> nn.Module:
-        """Returns the averaged model if the recipe keeps an average, else the model."""
-        return self.model if self.average is None else self.average.module
-
     def seconds(self) -> float:
         return time.perf_counter() - self.began
-
-    def finish(self) -> None:
-        if self.average is not None:
-            set_tensors(self.model, tensors_of(self.average.module))
 
     # --- A checkpoint: written, and resumed -----------------------------------------------------
 
@@ -353,12 +346,10 @@ class LossOf(nn.Module):
 
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         super().__init__()
-        self.model, self.recipe = model, recipe
+        self.model = model
+        self.options: Any = {"smoothing": recipe.smoothing, "packed": recipe.packed}
 
     def forward(self, source: Tensor | None, target: Tensor | None, total: int) -> Tensor:
         if source is None or target is None:  # no sentences, but other processes wait
             return torch.stack([0.0 * p.sum() for p in self.model.parameters()]).sum()
-        smoothing, packed = self.recipe.smoothing, self.recipe.packed
-        return translation_loss(
-            self.model, source, target, total=total, smoothing=smoothing, packed=packed
-        )
+        return translation_loss(self.model, source, target, total=total, **self.options)

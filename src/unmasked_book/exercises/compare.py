@@ -73,10 +73,7 @@ def same_form(got: object, expected: Tensor, case: str) -> str | None:
 def same_tensor(
     got: Any, expected: Tensor, case: str, atol: float = 1e-5, real: Tensor | None = None
 ) -> str | None:
-    """Says what is wrong with a tensor's form, or at which place its values differ first.
-
-    Where `real` [B, T] is False, the tensor may hold anything.
-    """
+    """Says what is wrong with a tensor's form, or its values where `real` [B, T] is True."""
     if wrong := same_form(got, expected, case):
         return wrong
     close = torch.isclose(got.double(), expected.double(), atol=atol, equal_nan=True)

@@ -27,8 +27,7 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
         for place, parts in enumerate(zip(got, expected, strict=True)):
             sublayer = ("feed-forward", "attention")[place % 2]
             name = f"what layer {(place + 1) // 2}'s {sublayer} adds" if place else "the embedding"
-            case = f"part {place}, {name},"
-            if wrong := same_tensor(*parts, case, real=SOURCE != 0):
+            if wrong := same_tensor(*parts, f"part {place}, {name},", real=SOURCE != 0):
                 return wrong
     return None
 

@@ -46,18 +46,15 @@ def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | N
 
 def parts(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
     inputs, labels = teacher_forcing(target)
-    added = [part for _, part in stream_parts(model, source, inputs)]
+    added = torch.stack([part for _, part in stream_parts(model, source, inputs)])
     norm: Any = model.decoder.norm
-    stream = torch.stack(added).sum(0)
-    deviation = (stream.var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+    deviation = (added.sum(0).var(-1, unbiased=False, keepdim=True) + norm.eps).sqrt()
     rows = model.generator.weight[labels]  # [B, T, D]
-    made = [
-        ((x - x.mean(-1, keepdim=True)) / deviation * norm.weight * rows).sum(-1) for x in added
-    ]
+    normed = (added - added.mean(-1, keepdim=True)) / deviation * norm.weight
     constant = (norm.bias * rows).sum(-1)
     if model.generator.bias is not None:
         constant = constant + model.generator.bias[labels]
-    return torch.stack([*made, constant])
+    return torch.cat([(normed * rows).sum(-1), constant[None]])
 
 
 PLACES = ((torch.arange(25.0).view(5, 5) / 25, offset) for offset in (0, -1, 1, 3))

@@ -1,8 +1,8 @@
 """Builds deep stacks of encoder layers, with and without what lets them be deep (chapter 5).
 
 `depth.json` records their trainings: six letters go in, and each position must name the letter that
-stands as far from the other end. It holds the mean cross-entropy of every twenty steps, the first
-layer's gradient at the start, and the share of new words' letters that are right at the end.
+stands as far from the other end. It holds mean losses of every twenty steps, the first layer's
+gradient at the start, and the share of new words' letters that are right at the end.
 """
 
 import math

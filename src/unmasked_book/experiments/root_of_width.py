@@ -1,4 +1,4 @@
-"""Shows why scores are divided by √K: trains without it, and without it but with a smaller start."""
+"""Trains without the division of scores by √K, and without it but with a smaller start."""
 
 import math
 

@@ -190,6 +190,6 @@ def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Pictu
         axis.minorticks_off()
         axis.tick_params(axis="y", length=0)
         axis.spines.left.set_visible(False)
-        said_below = "difference, in halves of its 99.9% interval; right of zero, for the claim"
-        figure.supxlabel(said_below, fontsize=size)
+        measure = "difference, in halves of its 99.9% interval; right of zero, for the claim"
+        figure.supxlabel(measure, fontsize=size)
     return Picture(figure, f"Differences in halves of their 99.9% intervals. {'; '.join(words)}.")

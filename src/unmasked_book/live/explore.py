@@ -21,7 +21,7 @@ from unmasked.attention import masked_softmax
 from unmasked.errors import invalid, require_type, require_whole
 from unmasked.masks import causal_mask
 from unmasked.plots import sentence_maps
-from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, panels
+from unmasked.plots.picture import COLOURS, DASHES, GREY, PAD, STYLE, Picture, tiles
 from unmasked.positions import frequencies, sinusoids
 from unmasked.search import limits_of
 from unmasked.translator import Translator
@@ -47,8 +47,7 @@ class Explorable:
     def html(self) -> str:
         """Returns the element with its script and style; the same data give the same text."""
         data = html.escape(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
-        said = html.escape(self.words)
-        element = f"unmasked-{self.name}"
+        element, said = f"unmasked-{self.name}", html.escape(self.words)
         return (
             f'<{element} class="unmasked-live" role="group" aria-label="{said}" data="{data}">'
             f"</{element}>\n<script>\n{bundle(f'widgets/{self.name}.js')}</script>"
@@ -86,17 +85,12 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
             known[tuple(beginning)] = list(zip(best.indices.tolist(), values, strict=True))
         return known[tuple(beginning)]
 
-    widths = range(1, WIDEST + 1)
+    widths = [*range(1, WIDEST + 1)]
     winners = [grown(after, width, limit, alpha)[1] for alpha in PENALTIES for width in widths]
     pieces = translator.target.words
-    data = {
-        "sentence": sentence,
-        "limit": limit,
-        "widths": [*widths],
-        "penalties": [*PENALTIES],
-        "start": {"width": WIDTH, "penalty": PENALTY},
-        "tree": branches(known, pieces),
-    }
+    start, tree = {"width": WIDTH, "penalty": PENALTY}, branches(known, pieces)
+    data = {"sentence": sentence, "limit": limit, "widths": widths, "penalties": [*PENALTIES],
+            "start": start, "tree": tree}  # fmt: skip
     found = dict.fromkeys(f"“{translator.target.decode(winner.path())}”" for winner in winners)
     words = (
         f"A beam search for “{sentence}”, to walk through step by step, with a width of 1 to "
@@ -109,16 +103,13 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
 
 
 def branches(
-    known: dict[Beginning, list[tuple[int, float]]],
-    pieces: Sequence[str],
-    beginning: Beginning = (),
+    known: dict[Beginning, list[tuple[int, float]]], pieces: Sequence[str], begun: Beginning = ()
 ) -> list[list[Any]]:
     """Returns [token, log-probability, its branches if they are known] for each continuation."""
     tree: list[list[Any]] = []
-    for token, value in known[beginning]:
-        longer = (*beginning, token)
+    for token, value in known[begun]:
         tree.append([pieces[token], value])
-        if longer in known:
+        if (longer := (*begun, token)) in known:
             tree[-1].append(branches(known, pieces, longer))
     return tree
 
@@ -192,14 +183,11 @@ def clocks(width: int, position: int, offset: int) -> Picture:
     places = (position, position + offset)
     hands = [sinusoids(place, 1, width).view(-1, 2).tolist() for place in places]
     turns = [f"{omega * offset:.3f}" for omega in frequencies(width).tolist()]
-    columns = min(4, len(turns))
     with rc_context(STYLE):
-        figure, lines = panels(-(-len(turns) // columns), columns, height=2.1)
-        axes = [axis for line in lines for axis in line]
-        for axis in axes:
+        figure, axes = tiles(len(turns), 4, height=2.1)
+        for axis, turn, *ends in zip(axes, turns, *hands, strict=True):
             axis.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
             axis.axis("off")
-        for axis, turn, *ends in zip(axes, turns, *hands, strict=False):
             axis.set_title(f"turned by {turn}", fontsize=9.5, fontweight="normal")
             axis.add_patch(Circle((0, 0), 1, fill=False, edgecolor=GREY))
             for i, (x, y) in enumerate(ends):

@@ -32,12 +32,10 @@ def packed(path: Path, *, exact: bool = False) -> bytes:
     if isinstance(kept.source, Pieces):
         fix = "the page cuts texts by itself"
         raise invalid("model", "one with words or subwords of ours", "OPUS-MT's pieces", fix)
-    found: dict[str, Tensor] = {}
+    found = {name: tensor.float() for name, tensor in kept.tensors.items()}
     for name, tensor in kept.tensors.items():
         if tensor.dim() > 1 and not exact:
             found[name], found[f"{name}.scale"] = quantised(tensor)
-        else:
-            found[name] = tensor.float()
     tensors = {name: tensor.numpy() for name, tensor in found.items()}
     header: dict[str, Any] = {"format": FORMAT, "model": vars(kept.config), "about": kept.about}
     if isinstance(kept.source, Subwords):

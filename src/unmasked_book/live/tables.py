@@ -1,4 +1,4 @@
-"""Writes two records as Markdown tables: the engine beside the package, and what a part is worth."""
+"""Writes two records as Markdown tables: engine and package compared, and parts switched off."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def ablations() -> str:
     run = recorded("ablations")
     rows = []
     for part, row in run["models"]["de-en"].items():
-        same = f"{row['same when shuffled']} of 80"
-        text = row["example"]
+        same, text = f"{row['same when shuffled']} of 80", row["example"]
         short = text if len(text) <= 60 else f"{text[:60].rsplit(' ', 1)[0]} …"
         rows.append([PARTS[part], f"{row['bleu']:.1f}", same, short])
-    head = ["switched off", "BLEU", "unchanged when the source is shuffled"]
+    head = "switched off", "BLEU", "unchanged when the source is shuffled"
     return table([*head, "“Eine Katze jagt eine Frau.”"], rows, run["machine"])
 
 
@@ -74,8 +73,5 @@ def table(head: list[str], rows: list[list[str]], machine: dict[str, Any]) -> st
     """Writes a table with a note on where and when it was measured."""
     lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
     browser = f", {machine['browser']}" if "browser" in machine else ""
-    note = (
-        f"*{machine['processor']}, one thread, PyTorch {machine['torch'].split('+')[0]}{browser}, "
-        f"{machine['date']}: `{machine['command']}`.*"
-    )
-    return "\n".join([*lines, "", note])
+    on = f"{machine['processor']}, one thread, PyTorch {machine['torch'].split('+')[0]}{browser}"
+    return "\n".join([*lines, "", f"*{on}, {machine['date']}: `{machine['command']}`.*"])

@@ -6,6 +6,7 @@ import base64
 import gzip
 import html
 import json
+import re
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
@@ -35,8 +36,8 @@ def live(model: str | Path = "de-en") -> View:
     name = str(model) if str(model) in shipped_models() else "your model"
     data = base64.b64encode(packed(path_of(model))).decode("ascii")
     box = f"unmasked-live-{uuid4().hex}"  # also beside the outputs of other kernels
-    page = {"names": [name], "at": ""}
-    call = f'unmaskedLive(document.getElementById("{box}"), {json.dumps(page)});'
+    page = json.dumps({"names": [name], "at": ""})
+    call = f'unmaskedLive(document.getElementById("{box}"), {page});'
     given = f'(globalThis.unmaskedModels = globalThis.unmaskedModels || {{}})["{name}"] = "{data}";'
     words = WORDS.get(name, "A sentence, translated by your model as you type.")
     return View(
@@ -48,8 +49,7 @@ def live(model: str | Path = "de-en") -> View:
 
 def camel(name: str) -> str:
     """Returns a part's name as the script writes it: `encoderSelf`."""
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
+    return re.sub("_(.)", lambda found: found[1].upper(), name)
 
 
 def box(model: str, at: str, *, drawn: bool = False) -> str:

@@ -91,8 +91,8 @@ def causal_mask(n: int) -> Case:
 
 
 def positions(length: int, d_model: int) -> Case:
-    inputs = {"length": length, "d_model": d_model}
-    return Case(f"length = {length}, d_model = {d_model}", (), inputs)
+    words = f"length = {length}, d_model = {d_model}"
+    return Case(words, (), {"length": length, "d_model": d_model})
 
 
 def attention(b: int, h: int, q: int, s: int, k: int, e: int, hidden: int, sharp: int = 1) -> Case:

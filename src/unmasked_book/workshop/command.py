@@ -43,10 +43,9 @@ def main(words: list[str]) -> None:
     grade.add_argument("--csv", type=Path, help="(grades.csv, in the folder)")
     options = parser.parse_args(words)
     try:
-        right = run(options)
+        sys.exit(not run(options))
     except UnreadableError as error:
         raise ValueError(f"{error}.") from None
-    sys.exit(not right)
 
 
 def run(options: argparse.Namespace) -> bool:

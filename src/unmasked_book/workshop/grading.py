@@ -55,17 +55,12 @@ def alone(path: Path, steps: tuple[str, ...]) -> dict[str, str]:
         return {"file": f"its process ended with {ended.returncode}: {''.join(last)}"}
 
 
-def limit_memory() -> None:
-    """Lets the process take MEMORY bytes more than it has; Windows knows no such limit."""
-    with contextlib.suppress(ImportError, OSError):
+if __name__ == "__main__":
+    with contextlib.suppress(ImportError, OSError):  # Windows knows no such limit
         import resource
 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-
-
-if __name__ == "__main__":
-    limit_memory()
     try:
         mine = named(sys.argv[1])
         verdicts = {step: examine(step, mine.get(step)).message for step in sys.argv[2:]}

@@ -54,8 +54,9 @@ def tell(shown: Symptoms) -> None:
 @cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
     """Draws mistakes with which everything still runs, but with symptoms; returns both."""
-    for number in count():
-        draws = random.Random(f"{seed} {bugs} {number}")
+    numbers = count()
+    while True:
+        draws = random.Random(f"{seed} {bugs} {next(numbers)}")
         steps = draws.sample(STEPS, bugs)
         mistakes = [draws.choice(known(step)) for step in steps]
         try:
@@ -64,7 +65,6 @@ def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
             continue
         if shown != healthy():
             return mistakes, shown
-    raise AssertionError  # `count` never ends
 
 
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
@@ -86,11 +86,11 @@ healthy = cache(lambda: symptoms(vars(plain)))
 
 def seed_of(path: Path) -> tuple[int, int] | None:
     """Reads the seed and the number of mistakes from a hunt's file; None from other files."""
-    try:
-        found = re.match(HEAD.split(".")[0].format(r"(\d+)", r"(\d)"), path.read_text("utf-8-sig"))
-    except (OSError, ValueError):
-        return None
-    return (int(found[1]), int(found[2])) if found else None
+    head = HEAD.split(".")[0].format(r"(\d+)", r"(\d)")
+    with contextlib.suppress(OSError, ValueError):
+        if found := re.match(head, path.read_text("utf-8-sig")):
+            return int(found[1]), int(found[2])
+    return None
 
 
 def found(mine: Mapping[str, Any], seed: int, bugs: int) -> bool:

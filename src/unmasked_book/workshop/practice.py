@@ -17,10 +17,7 @@ from unmasked_book.captions import CAPTIONS
 
 
 def translated(mine: Mapping[str, Any]) -> dict[str, str]:
-    """Translates three captions by a reader's model and search with the weights of de-en.
-
-    The translations include what is written after <eos>.
-    """
+    """Translates three captions with de-en's weights, and shows what follows <eos> as well."""
     translator, found = unmasked.load("de-en"), {}
     c = translator.model.config
     sizes = (c.source_vocab, c.target_vocab, c.d_model, c.n_heads, c.n_layers, c.d_ff)

@@ -32,8 +32,7 @@ def defined(source: str, name: str) -> str:
 
 def lines_of(source: str, node: ast.stmt) -> str:
     """Returns the lines of a statement, with its decorators."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(each.lineno for each in decorators)])
+    first = min(each.lineno for each in [node, *getattr(node, "decorator_list", [])])
     return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
 
 

@@ -88,7 +88,7 @@ def unknown(step: str, answer: Any, wrong: judging.Tried, smallest: judging.Trie
     if isinstance(got, Exception):
         said = f"it stops with {type(got).__name__}: {first_line(got)}{place(got)}"
         return f"{said}.\n  That was with {case.words}."
-    right = judging.expected(step, case)
+    right = judging.computed(step, (), case)
     if judging.family(got) != judging.family(right):
         return f"the result is of {got.dtype}, and {right.dtype} is asked for."
     if got.shape != right.shape:
@@ -115,8 +115,7 @@ def place(error: BaseException) -> str:
         name = frame.filename
         if not name.startswith((*ours, "<frozen")) and "/lib/python" not in name:
             line = linecache.getline(name, frame.lineno or 0).strip()
-            cell = "ipykernel" in name or "<ipython" in name
-            where = "your cell" if cell else Path(name).name
+            where = "your cell" if "ipykernel" in name or "<ipython" in name else Path(name).name
             return f", in line {frame.lineno} of {where}" + (f": `{line}`" if line else "")
     return ""
 

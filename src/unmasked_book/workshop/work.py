@@ -70,8 +70,7 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
             if last.step not in mine and (near := get_close_matches(last.step, others, 1, 0.8)):
                 print(f"  There is no {last.step}. Did you mean your {near[0]}?")
             about = steps()[last.step]
-            chapter = f"{BOOK}{about['chapter']}.html"
-            print(f"  About {about['minutes']} minutes. Its chapter: {chapter}")
+            print(f"  About {about['minutes']} minutes. Its chapter: {BOOK}{about['chapter']}.html")
             if right and step is None:
                 ours = call(shell, "solution", right[-1].step, ", globals()")
                 print(f"  Ours beside yours, where yours is right: {ours}")

@@ -21,17 +21,7 @@ from unmasked import Transformer, check, plain
 from unmasked.checking.report import CLAIMS, Finding, Report
 from unmasked.masks import causal_mask
 from unmasked_book.experiments.lstm import recurrent_like
-from unmasked_book.faulty import (
-    FAULTY,
-    SIZES,
-    TARGET,
-    TIED,
-    VOCABULARIES,
-    WIDTH,
-    Healthy,
-    Torch,
-    step,
-)
+from unmasked_book.faulty import FAULTY, SIZES, TARGET, VOCABULARIES, WIDTH, Healthy, Torch, step
 from unmasked_book.workshop.reference import module, whole
 
 # --- Healthy models, each of which takes another way through the questions ----------------------
@@ -77,32 +67,33 @@ class Experts(nn.Module):
         return y
 
 
-def mixture(*, everywhere):
-    model = Healthy()
+def healthy(change, *options):
+    """Returns a function that makes a healthy model and changes it."""
+
+    def make():
+        change(model := Healthy(), *options)
+        return model
+
+    return make
+
+
+def mixture(model, everywhere):
     for layer in [*model.encoder, *model.decoder]:
         layer.feed_forward = Experts(everywhere)
-    return model
 
 
-def large():
-    model = Healthy()
+def large(model):
     for parameter in model.parameters():
         parameter.data.mul_(100)
-    return model
 
 
-def wrapped():
-    """Returns a model whose copies would call the original's forward."""
-    model = Healthy()
+def wrapped(model):
     forward = model.forward
-    model.forward = lambda *words: forward(*words)
-    return model
+    model.forward = lambda *words: forward(*words)  # a copy calls the original's
 
 
-def sparse():
-    model = Healthy()
+def sparse(model):
     model.source_embedding.sparse = True
-    return model
 
 
 def a_loss_in_training(model, *words):
@@ -131,11 +122,11 @@ HEALTHY = {
     "convolutions, three matrices tied": (ours(feed_forward="conv", tie_embeddings=True), {}),
     "bfloat16": (lambda: Transformer(small_config()).bfloat16(), {}),
     "float16": (lambda: Transformer(small_config()).half(), {}),
-    "experts that some words call": (lambda: mixture(everywhere=False), VOCABULARIES),
-    "experts that all words call": (lambda: mixture(everywhere=True), VOCABULARIES),
-    "weights a hundred times as large": (large, VOCABULARIES),
-    "forward put in place of another": (wrapped, VOCABULARIES),
-    "sparse gradients": (sparse, VOCABULARIES),
+    "experts that some words call": (healthy(mixture, False), VOCABULARIES),
+    "experts that all words call": (healthy(mixture, True), VOCABULARIES),
+    "weights a hundred times as large": (healthy(large), VOCABULARIES),
+    "forward put in place of another": (healthy(wrapped), VOCABULARIES),
+    "sparse gradients": (healthy(sparse), VOCABULARIES),
     "de-en": (lambda: unmasked.load("de-en").model, {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
     "other padding": (other_padding, VOCABULARIES | {"padding": 4}),
@@ -196,7 +187,7 @@ def test_a_fault_is_found_and_no_other(name):
     assert all(fault.advice for fault in faults.values())
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self):
         raise self
 
@@ -214,7 +205,7 @@ def raising(error):
         (lambda m, *xy: m(*xy).index_fill(1, torch.tensor(2), -math.inf), r"output\[2\] .*"),
         (lambda m, *xy: m(*xy).to_sparse(), ".* no floating-point tensor but torch.sparse_coo"),
         (raising(ValueError("\x1b[31m" + "x" * 100_000)), r"ValueError: \\x1b\[31mx{1,500}…"),
-        (raising(Unprintable()), "Unprintable"),
+        (raising(UnprintableError()), "UnprintableError"),
     ],
 )
 def test_what_are_no_logits_does_not_run(forward, what):
@@ -320,7 +311,7 @@ def test_layers_that_are_copies_are_noted_and_copied_embeddings_are_a_fault():
 def test_what_is_tied_is_one_parameter():
     model = Healthy()
     model.generator.weight = nn.Parameter(model.target_embedding.weight.data)
-    what = found(model, "note", **VOCABULARIES, tied=TIED)["tied"].what
+    what = found(model, "note", **FAULTY["tied and then made anew"].options)["tied"].what
     assert what == "two parameters in one memory: target_embedding.weight and generator.weight"
 
 

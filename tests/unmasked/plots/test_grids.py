@@ -1,4 +1,4 @@
-"""Grids: the colours and arrays in the axes, the words that go with them, and the picture."""
+"""Tests the colours and arrays of grids, their words, and pictures."""
 
 import io
 
@@ -39,7 +39,7 @@ def test_matrices_share_a_scale_or_have_their_own(options, limits):
 
 
 def drawn(axis):
-    """The colours of a mask's squares, as rows of the names that FILL gives them."""
+    """Returns the rows of a drawn mask, with the name that FILL gives each square's colour."""
     reasons = {colour: name for name, colour in FILL.items()}
     height, width = (round(abs(a - b)) for a, b in (axis.get_ylim(), axis.get_xlim()))
     rows = [[""] * width for _ in range(height)]

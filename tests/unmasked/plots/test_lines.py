@@ -1,4 +1,4 @@
-"""Curves and bars: the numbers in the axes, and the words that go with them."""
+"""Tests that curves draw the numbers they get, and their words."""
 
 import torch
 

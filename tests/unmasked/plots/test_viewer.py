@@ -1,4 +1,4 @@
-"""The viewer's words; in tests/browser/ it is used, and its weights are compared."""
+"""Tests the viewer's words; tests/browser/ uses the viewer and compares its weights."""
 
 import json
 import re

@@ -64,7 +64,6 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, where, error):
 
 
 def test_killed_before_any_operation_of_a_save_it_leaves_the_old_model_or_the_new(tmp_path):
-    """Checks, too, that the next save leaves one file."""
     file = tmp_path / "at" / "m.safetensors"
     made("old").save(file)
     deaths = killed(file.parent, lambda: made("new").save(file), tmp_path / "copies")
@@ -79,7 +78,6 @@ def test_killed_before_any_operation_of_a_save_it_leaves_the_old_model_or_the_ne
 
 
 def test_two_that_save_into_one_file_leave_one_that_loads_also_while_a_third_reads(tmp_path):
-    """Lets two processes save two models in turn, while this process reads."""
     file = tmp_path / "m.safetensors"
     made("old").save(file)
     writers = together(2, save_in_turn, file, join=False)

@@ -74,20 +74,19 @@ def share(model):
     model.encoder.layers[0].self_attention.key = model.encoder.layers[0].self_attention.query
 
 
-CHANGED = {
-    "a note": put("", note="x"),
-    "a hook": lambda model: model.encoder.layers[1].register_forward_hook(lambda *_: None),
-    "frozen": lambda model: model.encoder.requires_grad_(False),
-    "shared parts": share,
-    "a forward of its own": lambda model: put("generator", forward=model.generator.forward)(model),
-}
-
-
-@pytest.mark.parametrize("change", CHANGED)
-def test_what_changes_no_number_that_is_kept_is_saved_too_and_hooks_are_named(tmp_path, change):
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (put("", note="x"), None),
+        (lambda m: m.encoder.layers[1].register_forward_hook(lambda *_: None), "encoder.layers.1$"),
+        (lambda m: m.encoder.requires_grad_(False), None),
+        (share, None),
+        (lambda m: put("generator", forward=m.generator.forward)(m), "generator$"),
+    ],
+)
+def test_other_changes_are_saved_too_and_hooks_are_named(tmp_path, change, where):
     translator = untrained()
-    CHANGED[change](translator.model)
-    where = {"a hook": "encoder.layers.1$", "a forward of its own": "generator$"}.get(change)
+    change(translator.model)
     with pytest.warns(UserWarning, match=f"hooks .* in {where}") if where else nullcontext():
         translator.save(tmp_path / MODEL)
     again = load(tmp_path)
@@ -195,10 +194,8 @@ def instead(put, name=MODEL):
     ("damage", "message"),
     [
         (instead(lambda path: None), "folder that `unmasked train` wrote, got No such file"),
-        (instead(lambda path: path.mkdir()), "a model.safetensors that is no fi"),
         (instead(lambda path: path.symlink_to("/dev/zero")), "a model.safetensors that is no fi"),
         (instead(lambda path: path.symlink_to("/proc/self/pagemap")), "got No such device"),
-        (instead(b"PK\x03\x04 a pickle"), "a model.safetensors that is no sa"),
         (instead(b"\xff" * 99), "a model.safetensors that is no sa"),
         (instead(lambda path: files.write(path, {"a": torch.ones(1)}, {})), "got the format None"),
         (saying(format="x 2"), "got the format 'x 2' instead of "),
@@ -213,7 +210,6 @@ def instead(put, name=MODEL):
         (instead(b'"\x1b[2J' + b"a" * 9999, CONFIG), "Invalid control"),
         (instead(b"{" + b" " * 10**8, CONFIG), "a config.json of 100,000,001"),
         (saying(folder=True, sums={"../out.safetensors": ""}), "which is none of a model's"),
-        (saying(folder=True, sums={"/dev/zero": "0"}), "got a file '/dev/zero', which"),
         (saying(folder=True, sums={MODEL: "", "tokenizer.json": ""}), "expected a model's file"),
     ],
 )

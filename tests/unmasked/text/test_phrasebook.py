@@ -104,7 +104,7 @@ def test_each_construction_is_drawn_and_a_sentence_has_one_translation_and_one_a
 def test_there_are_more_than_a_million_training_pairs():
     """`that` draws speaker, verb and clause independently: 28 introductions times its clauses.
 
-    There are at least as many clauses as were drawn, plus once² / (2 twice) (Chao, 1984).
+    There are at least as many clauses as were drawn, plus once² / (2 · twice) (Chao, 1984).
     """
     dice, drawn = Dice(0), Counter()
     while drawn.total() < 5000:

@@ -25,7 +25,6 @@ def test_three_processes_resume_with_the_same_weights_to_the_last_bit(tmp_path):
 
 
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path):
-    """Includes a process without a sentence, and updates that are computed in parts."""
     together(2, side_by_side.trainings, tmp_path)
     assert not (tmp_path / "1").exists()  # only the first process writes
     for name in side_by_side.RECIPES:

@@ -25,7 +25,6 @@ NO_AVERAGE = replace(RECIPE, average=None)
 
 
 def exact():
-    """Makes a model in float64 and without dropout."""
     return small(dropout=0.0).double()
 
 
@@ -34,7 +33,6 @@ def copies(model):
 
 
 def meddle(model):
-    """Leaves gradients behind, and the model in training mode."""
     translation_loss(model.train(), *small_corpus().batch(small_corpus().pairs[:2])).backward()
 
 
@@ -51,7 +49,6 @@ test_a_recipe_that_cannot_work_is_refused = refusals(
     (lambda: Recipe(warmup=0), "warmup: expected a whole number of at least 1, got 0"),
     (lambda: Recipe(schedule="cosine"), "schedule: expected 'trapezoid' or 'paper', got"),
     (lambda: Recipe(beta2=1.0), "beta2: expected a number"),
-    (lambda: Recipe(beta2=0.0), "beta2: expected a number"),
     (lambda: rate_at(0, Recipe(), 8), "step: expected a whole number of at least 1, got 0"),
     (lambda: Recipe(rate=None), "rate: expected a number for the trapezoid, got None"),
     (lambda: Recipe(clip=0.0), "clip: expected a number from 1e-09 to 1e.09, got 0.0"),
@@ -59,12 +56,10 @@ test_a_recipe_that_cannot_work_is_refused = refusals(
 test_what_cannot_be_trained_is_refused = refusals(
     (lambda: quiet(None), "model: expected a Transformer, got NoneType"),
     (lambda: quiet(small(), folder="x", checkpoint_every=0), "checkpoint_every: expected a whole"),
-    (
-        lambda: quiet(small(), replace(RECIPE, patience=1), watch=lambda *_: {"other": 1.0}),
-        "patience: expected a validation loss, got none",
-    ),
+    (lambda: quiet(small(), replace(RECIPE, patience=1), watch=lambda *_: {"other": 1.0}),
+     "patience: expected a validation loss, got none"),
     (lambda: quiet(small(), watch=lambda *_: {"loss": 7.0}), "watch: expected .*, got loss"),
-)
+)  # fmt: skip
 
 
 def test_the_papers_schedule_is_equation_3_also_with_a_rate_of_ones_own():
@@ -129,9 +124,8 @@ def test_updates_are_those_of_torch_and_the_norm_is_that_before_clipping(kind, c
 
 @pytest.mark.parametrize(("parts", "packed"), [(2, False), (3, True), (40, False), (40, True)])
 def test_parts_add_up_to_the_whole(parts, packed):
-    """Includes more parts than sentences."""
     whole, expected = updated(Recipe(packed=packed))
-    summed, measured = updated(Recipe(packed=packed, accumulate=parts))
+    summed, measured = updated(Recipe(packed=packed, accumulate=parts))  # 12 sentences
     assert measured == pytest.approx(expected, abs=1e-12)
     assert furthest(whole, summed) < 1e-10
 
@@ -208,8 +202,7 @@ def test_compiled_gives_the_same(monkeypatch):
 # --- The loop ---------------------------------------------------------------------------------
 
 
-def test_it_learns():
-    """Trains a model to repeat its source."""
+def test_a_small_model_learns_to_repeat_its_source():
     recipe = Recipe(steps=120, tokens=400, rate=0.02, warmup=20, smoothing=0.0)
     model = small(0.0, d_model=32, d_ff=64)
     history = quiet(model, recipe, small_corpus(400, longest=5), every=10)
@@ -244,7 +237,6 @@ def test_a_row_is_the_mean_of_the_steps_since_the_last():
 
 
 def test_watch_and_the_caller_get_the_average_of_a_recursion_by_hand():
-    """Compares after every step, also with the weights that are averaged."""
     model, seen, walked = small(), [], []
     quiet(small(), NO_AVERAGE, watch=lambda _, model: walked.append(copies(model)))
     quiet(model, replace(RECIPE, average=0.7), watch=lambda _, model: seen.append(copies(model)))

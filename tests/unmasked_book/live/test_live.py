@@ -22,7 +22,7 @@ def test_a_notebooks_output_holds_everything(name):
     assert not re.search(rf'(src|href)="|https?://(?!{own})', html)
     assert "A caption in" in repr(view)
     assert html.count("</script>") == 1
-    with pytest.raises(ValueError, match=r"model: .*'de-en' or 'en-de', got 'xx'"):
+    with pytest.raises(ValueError, match=r"model: .* de-en, en-de, got 'xx'"):
         live("xx")
     assert live(name)._repr_html_() != html  # two in one notebook do not get in each other's way
 

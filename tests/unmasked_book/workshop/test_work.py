@@ -1,4 +1,4 @@
-"""The workshop as it is used: in a notebook, in a shell, by a teacher, on a hunt."""
+"""Uses the workshop in a notebook, in a shell, as a teacher, and on a hunt."""
 
 import csv
 import json
@@ -23,12 +23,12 @@ START = UNFINISHED.read_text("utf-8")
 
 @pytest.fixture
 def said(capsys):
-    """What was printed since one last asked."""
+    """Returns what was printed since the last call."""
     return lambda: capsys.readouterr().out
 
 
 def run(words):
-    """The command; whether it ended well."""
+    """Runs the command; returns True if it exits with 0."""
     argv = mock.patch("sys.argv", ["unmasked", "workshop", *words.split()])
     with argv, pytest.raises(SystemExit) as ended:
         cli.main()
@@ -36,7 +36,7 @@ def run(words):
 
 
 def written(path, *names):
-    """The unfinished file with some pieces as in plain.py."""
+    """Writes the unfinished file, with some pieces as in plain.py."""
     source = START.replace("import math\n", "import math\nfrom typing import Self\n")
     for name in names:
         source = source.replace(defined(source, name), text(name))

@@ -1,21 +1,12 @@
 """Draws German and English sentences from a small grammar, with the words that correspond."""
 
-from typing import NamedTuple
 from zlib import crc32
 
 from ...errors import require_whole
+from ..aligned import Pair
 from .clause import Clause, Place
 from .lexicon import Adjective, Noun
 from .sentences import CONSTRUCTIONS, Dice, Sentence
-
-
-class Pair(NamedTuple):
-    """A Pair holds two sentences, in lower case and without a full stop, and their alignment."""
-
-    german: str
-    english: str
-    alignment: frozenset[tuple[int, int]]  # (German word, English word) that say the same
-    construction: str
 
 
 def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
