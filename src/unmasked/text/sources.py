@@ -13,9 +13,10 @@ import numpy as np
 
 from ..errors import invalid, require_choice, require_seed, require_whole
 from ..tokens import Subwords, Vocabulary, Words
+from .aligned import Pair
 from .corpus import Corpus, StreamedCorpus, lines, short
 from .multi30k import multi30k
-from .phrasebook import Pair, sentence_pairs
+from .phrasebook import sentence_pairs
 
 IN_MEMORY = 100_000  # pairs; more of them are read as the training goes
 LEAST, USUAL, MOST = 20, 200, 2000  # pairs that are held out
