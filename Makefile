@@ -30,7 +30,7 @@ define try
 	done; test -z "$$failed" || { echo "FAILED: Python$$failed"; false; }
 endef
 
-.PHONY: help setup lock book pdf serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench gpu size clean
+.PHONY: help setup lock book serve lab notebooks repository test check unit coverage validate links test-browser test-colab test-lowest test-newest release release-check bench gpu size clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -48,16 +48,13 @@ $(VENV)/.ready: requirements.txt pyproject.toml
 # Extras stay in the pins: the pip of Python 3.11 takes `coverage[toml]` for another package than `coverage`,
 # and stops at the first newer release.
 lock: setup  ## pins in requirements.txt, with hashes, what pyproject.toml asks for; ARGS=--upgrade for newer versions
-	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra pdf --extra tools \
+	$(BIN)/uv pip compile pyproject.toml --extra test --extra book --extra browser --extra tools \
 		--universal --python-version 3.11.5 --generate-hashes --no-annotate --no-strip-extras --excludes tools/cuda.txt \
 		--custom-compile-command "make lock" --output-file requirements.txt --quiet $(ARGS)
 
 book: setup  ## builds the book from the stored notebooks, without running them
 	$(BIN)/jupyter-book build . --all -W --keep-going --quiet
 	@echo "The book is at $(HTML)/index.html; \`make serve\` shows it."
-
-pdf: book  ## prints the whole book into one PDF, with a table of contents; needs Chromium
-	$(BIN)/python tools/pdf.py
 
 links: setup  ## asks every address in the book whether it is still there; needs the network
 	$(BIN)/jupyter-book build . --all --builder linkcheck

@@ -161,10 +161,12 @@ def test_options_reach_the_search(command, words, monkeypatch):
     translated, sampled = Mock(return_value=["a"]), Mock(return_value=[["a"]])
     monkeypatch.setattr(Translator, "translate", translated)
     monkeypatch.setattr(Translator, "sample", sampled)
+    given = {"prefix": None, "progress": True}
     command("translate --model run --beam 2 --length-penalty 0.1", words[0])
-    translated.assert_called_once_with([words[0]], beam_size=2, length_penalty=0.1, progress=True)
-    command("translate --model run --sample 4 --top-p 0.9 --seed 7", words[0])
-    sampled.assert_called_once_with([words[0]], 4, top_p=0.9, seed=ANY, progress=True)
+    translated.assert_called_once_with([words[0]], beam_size=2, length_penalty=0.1, **given)
+    command("translate --model run --sample 4 --top-p 0.9 --seed 7 --prefix a", words[0])
+    given["prefix"] = "a"
+    sampled.assert_called_once_with([words[0]], 4, top_p=0.9, seed=ANY, **given)
     assert sampled.call_args.kwargs["seed"].initial_seed() == 7
 
 
