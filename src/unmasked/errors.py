@@ -32,10 +32,7 @@ def written_out(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    try:
-        return printable(repr(value))
-    except ValueError:  # Python does not write numbers of many thousand digits
-        return f"a very long {type(value).__name__}"
+    return printable(repr(value))
 
 
 def shape(x: Tensor) -> str:
@@ -144,7 +141,7 @@ def require_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None)
 
 
 def require_vectors(argument: str, x: Tensor, width: int, batch: int | None = None) -> None:
-    """Raises ValueError unless x has the shape [batch, length, width], with nothing empty."""
+    """Raises ValueError unless x has the shape [batch, length, width]."""
     require_type(argument, x, Tensor)
     if x.dim() != 3:
         fix = "add the missing dimension with .unsqueeze, or pass tokens through the embedding"
@@ -152,9 +149,6 @@ def require_vectors(argument: str, x: Tensor, width: int, batch: int | None = No
     if x.shape[-1] != width:
         fix = "the module and its input must agree on the width"
         raise invalid(argument, f"vectors of width {width}", f"shape {shape(x)}", fix)
-    if 0 in x.shape:
-        fix = "drop empty batches and empty sequences"
-        raise invalid(argument, "at least one row and one position", f"shape {shape(x)}", fix)
     if batch is not None and x.shape[0] != batch:
         fix = "both sides must hold the same sentences"
         raise invalid(argument, f"a batch of {batch}", x.shape[0], fix)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .errors import invalid, require_whole
+from .errors import invalid
 from .loss import teacher_forcing, translation_loss
 from .text.aligned import Pair
 from .text.corpus import Corpus
@@ -40,12 +40,6 @@ class Correct:
 
     def __str__(self) -> str:
         return f"{self.right} of {self.count}, {100 * self.share:.1f}%"
-
-
-def with_known_words(translator: Translator, pairs: Sequence[Pair]) -> list[Pair]:
-    """Keeps the pairs whose words the translator knows, on both sides."""
-    source, target = translator.source, translator.target
-    return [pair for pair in pairs if source.knows(pair.german) and target.knows(pair.english)]
 
 
 def exact(
@@ -83,9 +77,6 @@ def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: in
 
     Words without a gold alignment are left out.
     """
-    layers = translator.model.config.decoder_layers
-    if layer not in range(-layers, layers):
-        raise invalid("layer", f"one of {layers} layers", layer, "0 is the first, -1 the last")
     right = count = 0
     for pair, maps in zip(pairs, cross_maps(translator, pairs), strict=True):
         strongest = maps[layer].mean(0).argmax(-1).tolist()
@@ -130,10 +121,8 @@ def corpus_score(
     require_texts(written, references)
     texts = list(written), [list(references)]
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
-    if not draws:
-        return Score(score, signature)
-    require_whole("draws", draws, 2)
-    return Score(score, signature, metric.corpus_score(*texts, n_bootstrap=draws)._ci)
+    interval = metric.corpus_score(*texts, n_bootstrap=draws)._ci if draws else None
+    return Score(score, signature, interval)
 
 
 class Paired(NamedTuple):
@@ -155,7 +144,6 @@ def paired_bootstrap(
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):
         require_texts(written, references)
-    require_whole("draws", draws, 2)
     from sacrebleu.significance import PairedTest
 
     systems: Any = [("first", list(first)), ("second", list(second))]

@@ -9,14 +9,14 @@ otherwise, and ▁ stands for the blank before a word.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import RefusedError, invalid, require_choice, require_text, require_whole
+from .errors import RefusedError, invalid, require_choice
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -63,15 +63,9 @@ class Words(Vocabulary):
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = list(words)
-        special, begin = list(SPECIAL.values()), self.words[: len(SPECIAL)]
-        texts = all(isinstance(word, str) for word in self.words)
-        self.numbers = {word: n for n, word in enumerate(self.words)} if texts else {}
-        if begin != special or len(self.numbers) != len(self.words):
-            expected, got = f"{' '.join(special)}, then each word once", " ".join(map(str, begin))
-            fix = "make the vocabulary with Words.of(sentences)"
-            raise invalid("words", expected, got or "none", fix)
-        for name in special:  # in a sentence, the name of a special token is an unknown word
-            del self.numbers[name]
+        require_words(self.words, SPECIAL)
+        # In a sentence, the name of a special token is an unknown word.
+        self.numbers = {word: n for n, word in enumerate(self.words) if n not in SPECIAL}
 
     @classmethod
     def of(cls, sentences: Iterable[str]) -> Words:
@@ -107,21 +101,17 @@ class Subwords(Vocabulary):
     ) -> None:
         """Takes the ID of each piece, and the pairs to merge, in the order of learning."""
         self.words, self.lowercase = sorted(numbers, key=numbers.__getitem__), lowercase
-        special, begin = list(SPECIAL_PIECES.values()), self.words[: len(SPECIAL_PIECES)]
-        if begin != special:
-            fix = "make the vocabulary with Subwords.of(sentences, size)"
-            raise invalid("tokenizer", f"{' '.join(special)} first", begin, fix)
+        require_words(self.words, SPECIAL_PIECES)
         if [numbers[piece] for piece in self.words] != [*range(len(self.words))]:
-            raise invalid("tokenizer", "pieces numbered from 0", "other numbers", AGAIN)
-        self.tokenizer = untrained(lowercase)
-        self.tokenizer.model = models.BPE(dict(numbers), list(merges), unk_token=special[UNKNOWN])
-        self.tokenizer.add_special_tokens(special)
+            raise invalid("numbers", "pieces numbered from 0", "others", AGAIN)
+        self.tokenizer, unknown = untrained(lowercase), SPECIAL_PIECES[UNKNOWN]
+        self.tokenizer.model = models.BPE(dict(numbers), list(merges), unk_token=unknown)
+        self.tokenizer.add_special_tokens(list(SPECIAL_PIECES.values()))
         self.tokenizer.encode_special_tokens = True  # "<eos>" in a text is a text
 
     @classmethod
     def of(cls, sentences: Iterable[str], size: int, *, lowercase: bool = True) -> Subwords:
         """Learns from the sentences, which should be those of the training set only."""
-        require_whole("size", size, 2 * len(SPECIAL_PIECES))
         require_choice("lowercase", lowercase, (True, False))
         made, special = untrained(lowercase), list(SPECIAL_PIECES.values())
         made.add_special_tokens(special)  # so that no piece is learnt from their names in a text
@@ -142,8 +132,6 @@ class Subwords(Vocabulary):
             merges = [(one, other) for one, other in model["merges"]]
             return cls(model["vocab"], merges, lowercase=not cased)
         except Exception as error:  # the library has no other type
-            if isinstance(error, ValueError) and str(error).startswith("tokenizer: "):
-                raise
             expected = "a tokenizer.json as Subwords.of makes it"
             raise invalid("tokenizer", expected, error, AGAIN) from None
 
@@ -187,12 +175,9 @@ def untrained(lowercase: bool) -> Tokenizer:
     return made
 
 
-def texts_of(sentences: str | Iterable[str]) -> Iterator[str]:
-    """Yields the sentences, or a single one, and raises ValueError for what is no text."""
-    sentences = [sentences] if isinstance(sentences, str) else sentences
-    for number, sentence in enumerate(sentences, 1):
-        require_text(f"sentence {number}", sentence)
-        yield sentence
+def texts_of(sentences: str | Iterable[str]) -> Iterable[str]:
+    """Takes a single sentence for a list of one, and not for its letters."""
+    return [sentences] if isinstance(sentences, str) else sentences
 
 
 # --- Pieces of SentencePiece ------------------------------------------------------------------
@@ -215,9 +200,7 @@ class Pieces(Vocabulary):
             missing = invalid("pieces", "the package sentencepiece", "none", fix)
             raise RefusedError(missing) from None
         self.model, self.words = model, list(words)
-        special, begin = list(SPECIAL_PIECES.values()), self.words[: len(SPECIAL_PIECES)]
-        if begin != special or not all(isinstance(word, str) for word in self.words):
-            raise invalid("words", f"{' '.join(special)} first", begin, AGAIN)
+        require_words(self.words, SPECIAL_PIECES)
         self.numbers = {word: n for n, word in enumerate(self.words) if n not in SPECIAL_PIECES}
         try:
             self.processor = SentencePieceProcessor(model_proto=model)
@@ -244,6 +227,14 @@ class Pieces(Vocabulary):
 # --- Token IDs --------------------------------------------------------------------------------
 
 
+def require_words(words: Sequence[str], special: Mapping[int, str]) -> None:
+    """Raises ValueError unless the words of a vocabulary are texts, the special tokens first."""
+    begin = " ".join(map(str, words[: len(special)]))
+    expected = " ".join(special.values())
+    if begin != expected or not all(isinstance(word, str) for word in words):
+        raise invalid("words", f"{expected}, then other texts", begin or "none", AGAIN)
+
+
 def until_end(tokens: Sequence[int]) -> list[int]:
     """Returns the token IDs before the first EOS."""
     row = list(tokens)
@@ -265,6 +256,4 @@ def pad(sentences: Sequence[Sequence[int]]) -> Tensor:
     if not rows or any(len(row) == 0 for row in rows):
         got = "an empty one" if rows else "none"
         raise invalid("sentences", "sentences of at least one token", got, "leave empty ones out")
-    if any(row.dtype.is_floating_point for row in rows):
-        raise invalid("sentences", "whole numbers", "fractions", "token numbers index a table")
     return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING).long()

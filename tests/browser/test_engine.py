@@ -2,7 +2,6 @@
 
 import gzip
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -57,14 +56,21 @@ def test_searches_draw_what_the_softmax_says_and_begin_as_they_are_told(page: Pa
         assert translator.target.decode(tokens).startswith("there is a")
 
 
-def test_a_file_of_another_format_is_refused_in_a_sentence(page: Page, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"unmasked model 4", b"unmasked model 9", "“unmasked model 4”, and this is “unmasked mo"),
+        (b'vocab\\":2', b'vocab\\":9', "the file has 23 source words for a model of 9"),
+        (None, None, "the model's file is damaged"),
+    ],
+)
+def test_an_unknown_or_a_damaged_file_is_refused_in_a_sentence(page, tmp_path, old, new, message):
     path = tmp_path / "small.safetensors"
     small_translator().save(path)
-    other = gzip.decompress(packed(path)).replace(b"unmasked model 4", b"unmasked model 9")
-    with pytest.raises(
-        Error, match="the format “unmasked model 4”, and this is “unmasked model 9”"
-    ):
-        Engine(page, gzip.compress(other))
+    whole = packed(path)
+    changed = gzip.compress(gzip.decompress(whole).replace(old, new)) if old else whole[:-900]
+    with pytest.raises(Error, match=message):
+        Engine(page, changed)
 
 
 def test_case_is_kept_where_a_model_keeps_it(page: Page):

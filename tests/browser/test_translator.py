@@ -335,8 +335,12 @@ def test_it_works_by_keyboard_alone_and_says_what_changes(visit: Visit):
 def test_a_model_that_does_not_come_can_be_asked_for_again(visit: Visit):
     page = visit.open("book/live")
     box = Box.of(page)
-    page.route("**/de-en.bin", lambda route: route.fulfill(status=404, body=""))
+    page.route("**/live.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     box.press("Load the model")
+    box.press("The script could not be loaded. Try again")
+    page.unroute("**/live.js")
+    page.route("**/de-en.bin", lambda route: route.fulfill(status=404, body=""))
+    box.press("The script could not be loaded. Try again")
     expect(box.figure).to_contain_text("could not be loaded: the server answered 404")
     page.unroute("**/de-en.bin")
     box.load().text.fill(CAT)

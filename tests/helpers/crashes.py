@@ -9,7 +9,7 @@ from pathlib import Path
 
 from helpers import same_tensors
 from helpers.small_training import small
-from unmasked.storage.lock import LOCK
+from unmasked.storage.files import LOCK
 from unmasked.storage.weights import tensors_of
 from unmasked.tokens import Subwords
 from unmasked.translator import Translator

@@ -39,7 +39,7 @@ def quiet(
 ) -> History:
     """Calls `train` without a bar, on the CPU."""
     options = {"device": "cpu", "progress": False, "every": 1, **options}
-    return train(model, corpus or small_corpus(), recipe, **options)
+    return train(model, small_corpus() if corpus is None else corpus, recipe, **options)
 
 
 def stopping_at(step: int) -> AbstractContextManager:

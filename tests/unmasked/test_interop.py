@@ -134,7 +134,6 @@ def test_settings_go_along():
 
 FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"
 CHANGES = [
-    (put("", encoder=nn.Identity()), "stacks of PyTorch, TransformerEncoder, got Identity"),
     (put("encoder", norm=None), ".* got another decoder.norm"),
     (put(SECOND, norm1=nn.LayerNorm(16, 0.1)), f".* layers alike.* got another {SECOND}.norm1"),
     (put(FIRST, activation=nn.GELU("tanh")), "the activation relu, gelu or swish"),
@@ -165,7 +164,6 @@ test_what_has_no_counterpart_is_refused = refusals(
     (converted(small_config()), "config.has_final_norm: .* as in the module, got False"),
     (converted(small_config(), source_vocab=5), "options: expected none beside"),
     (converted(small_config(d_ff=32, final_norm=True)), r".*expand\.weight: expected shape"),
-    (converted("base"), "config: expected a TransformerConfig, got str"),
     (converted(of=FIRST, dropout=0.5), r"options: .* got \['dropout'\]"),
     (converted(small_config(attention_bias=False, final_norm=True)), r".*query\.bias: .* not zero"),
     (lambda: from_torch(None), "module: expected .* got"),

@@ -120,7 +120,6 @@ test_what_cannot_be_translated_is_refused = refusals(
     (translate(["a", "", "b z"]), "sentence 3: expected one of the 12 words .* got 'z'"),
     (translate(["a", None]), "sentence 2: expected a text, got NoneType"),
     (translate(["a", "a " * 801], max_len=200), "sentence 2: expected at most .*, got 802"),
-    (lambda: untrained().corpus([("a", "B", "C")]), "pair.*: expected .*, got .*"),
     (translate(["a"], length_penalty=1.0), "length_penalty: expected a beam .* got 1.0"),
     (translate(["a \udcff"]), "sentence 1: expected text in Unicode, .* at character 3"),
     (translate(["a"], beam_size=2, normalize="x"), "normalize: expected 'gnmt' or 'length', got"),

@@ -38,7 +38,7 @@ def main() -> None:
 
 def run() -> None:
     added = {each.name: each.load for each in entry_points(group="unmasked.commands")}
-    parser = Parser(added)
+    parser = parser_with(added)
     options = parser.parse_args()
     chosen, words = options.command, options.options
     if chosen is None:
@@ -62,31 +62,26 @@ def run() -> None:
         sys.exit(130)  # as a shell reports Ctrl-C
 
 
-class Parser(argparse.ArgumentParser):
-    """A Parser reads a command's name; it imports the added commands only to describe them."""
-
-    def __init__(self, added: dict[str, Callable[[], ModuleType]]) -> None:
-        super().__init__(
-            prog=program(),
-            usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
-            description="The Transformer, Unmasked: train a translator and use it.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        self.added = added
-        self.add_argument("--version", action="version", version=f"unmasked {__version__}")
-        names = [*COMMANDS, *added]
-        self.add_argument("command", nargs="?", choices=names, help=argparse.SUPPRESS)
-        self.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-
-    def format_help(self) -> str:
-        modules = COMMANDS | {name: load() for name, load in self.added.items()}
-        about = [
-            textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
-            for name, module in modules.items()
-        ]
-        example = ["", "example:", f"  {program()} train --help"]
-        self.epilog = "\n".join(["commands:", *about, *example])
-        return super().format_help()
+def parser_with(added: dict[str, Callable[[], ModuleType]]) -> argparse.ArgumentParser:
+    """Makes what reads a command's name, and imports the added ones only to describe them."""
+    described = added if sys.argv[1:] and sys.argv[1].startswith(("-h", "--h")) else {}
+    modules = COMMANDS | {name: load() for name, load in described.items()}
+    about = [
+        textwrap.fill(f"  {name:10} {module.__doc__}", 78, subsequent_indent=" " * 13)
+        for name, module in modules.items()
+    ]
+    parser = argparse.ArgumentParser(
+        prog=program(),
+        usage="%(prog)s [-h] [--version] COMMAND [OPTION ...]",
+        description="The Transformer, Unmasked: train a translator and use it.",
+        epilog="\n".join(["commands:", *about, "", "example:", f"  {program()} train --help"]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"unmasked {__version__}")
+    names = [*COMMANDS, *added]
+    parser.add_argument("command", nargs="?", choices=names, help=argparse.SUPPRESS)
+    parser.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
 
 
 def open_streams() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import invalid, require_choice, require_whole
-from ..evaluation import alignment_agreement, bleu, chrf, exact, with_known_words
+from ..evaluation import alignment_agreement, bleu, chrf, exact
 from ..text.corpus import lines
 from ..text.multi30k import SPLITS, multi30k
 from ..text.sources import directed, phrasebook_test, two_files
@@ -67,7 +67,8 @@ def main(words: Sequence[str]) -> None:
 def known_combinations(translator: Translator, options: Any) -> None:
     """Prints how many unseen sentences of the phrasebook are translated without any error."""
     drawn = phrasebook_test(options.sentences or 500)
-    pairs = with_known_words(translator, drawn)
+    source, target = translator.source, translator.target
+    pairs = [pair for pair in drawn if source.knows(pair.german) and target.knows(pair.english)]
     if not pairs:
         fix = "take more of them, or train on more sentences"
         raise invalid("--sentences", "sentences whose words the model knows", "none", fix)

@@ -5,7 +5,6 @@ the other side's is zero.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -52,18 +51,21 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
     """
     parts = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.MultiheadAttention)
     require_type("module", module, nn.Transformer, *parts)
-    if isinstance(module, parts) and (config is not None or options):
-        fix = "a part says everything about itself"
-        raise invalid("options", "none", config or sorted(options), fix)
+    if isinstance(module, parts) + (config is not None) + bool(options) > 1:
+        expected = "none beside a config, and neither for a part"
+        raise invalid("options", expected, sorted(options) or config, "leave one out")
     if isinstance(module, nn.MultiheadAttention):
         dropout, bias = module.dropout, module.in_proj_bias is not None
         sizes = module.embed_dim, module.num_heads
         ours: Any = MultiHeadAttention(*sizes, dropout=dropout, bias=bias)
         require_as_made(module, ours)
     elif isinstance(module, nn.Transformer):
-        own = TransformerConfig(source_vocab=1, target_vocab=1, **stack_options(module))
+        given = stack_options(module)
+        own = TransformerConfig(source_vocab=1, target_vocab=1, **given)
         require_as_made(module, without_numbers(own), module.encoder.layers[0])
-        ours = Transformer(chosen(own, config, options))
+        config = TransformerConfig(**{**given, **options}) if config is None else config
+        require_same(config, own)
+        ours = Transformer(config)
     else:
         kind = EncoderLayer if isinstance(module, nn.TransformerEncoderLayer) else DecoderLayer
         ours = kind(LayerConfig(**layer_options(module)))
@@ -213,35 +215,17 @@ def torch_transformer(config: TransformerConfig, options: dict[str, Any]) -> nn.
 # --- Our configuration from their modules -----------------------------------------------------
 
 
-def chosen(
-    own: TransformerConfig, config: TransformerConfig | None, options: dict[str, Any]
-) -> TransformerConfig:
-    """Returns the configuration asked for; raises ValueError where the module contradicts it."""
-    if config is None:
-        for name in ("source_vocab", "target_vocab"):
-            if name not in options:
-                fix = "nn.Transformer has no embeddings that would tell their sizes"
-                raise invalid(name, "the size of a vocabulary", "nothing", fix)
-        config = replace(own, **options)
-    elif options:
-        fix = "put everything into the configuration"
-        raise invalid("options", "none beside a config", sorted(options), fix)
-    require_type("config", config, TransformerConfig)
+def require_same(config: TransformerConfig, own: TransformerConfig) -> None:
+    """Raises ValueError where a configuration contradicts a module's own."""
     unshaped = "n_heads norm norm_eps activation n_layers decoder_layers has_final_norm"
     for name in unshaped.split():  # no weight's shape shows these
         ours, theirs = getattr(config, name), getattr(own, name)
         if ours != theirs:
             raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
-    return config
 
 
 def stack_options(module: nn.Transformer) -> dict[str, Any]:
     """Reads the options of a TransformerConfig from an nn.Transformer."""
-    stacks = module.encoder, module.decoder
-    for stack, kind in zip(stacks, (nn.TransformerEncoder, nn.TransformerDecoder), strict=True):
-        if not isinstance(stack, kind):
-            expected, fix = f"stacks of PyTorch, {kind.__name__}", "convert its layers one by one"
-            raise invalid("module", expected, type(stack).__name__, fix)
     return {
         **layer_options(module.encoder.layers[0]),
         "n_layers": len(module.encoder.layers),
@@ -259,12 +243,9 @@ def layer_options(layer: Any) -> dict[str, Any]:
     if named is None or getattr(activation, "approximate", "none") != "none":
         fix = "use F.relu, F.gelu or F.silu"
         raise invalid("module", "the activation relu, gelu or swish", activation, fix)
-    try:
-        return {
-            "d_model": layer.self_attn.embed_dim, "n_heads": layer.self_attn.num_heads,
-            "d_ff": layer.linear1.out_features, "bias": layer.linear1.bias is not None,
-            "dropout": layer.dropout1.p, "inner_dropout": layer.dropout.p, "activation": named,
-            "norm": "pre" if layer.norm_first else "post", "norm_eps": layer.norm1.eps,
-        }  # fmt: skip
-    except AttributeError as error:
-        raise invalid("module", "PyTorch's own parts", str(error), "change it back") from None
+    return {
+        "d_model": layer.self_attn.embed_dim, "n_heads": layer.self_attn.num_heads,
+        "d_ff": layer.linear1.out_features, "bias": layer.linear1.bias is not None,
+        "dropout": layer.dropout1.p, "inner_dropout": layer.dropout.p, "activation": named,
+        "norm": "pre" if layer.norm_first else "post", "norm_eps": layer.norm1.eps,
+    }  # fmt: skip

@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib import rc_context
 from torch import Tensor
 
-from ..errors import invalid
 from .picture import COLOURS, DASHES, GREY, OPEN, Picture, few_powers, in_a_row, number, panels
 
 
@@ -27,9 +26,6 @@ def bars(
         height = 0.8 + len(names) * (0.16 + 0.17 * len(series))
         figure, [[axis]] = panels(1, 1, height)
         for i, (label, values) in enumerate(series.items()):
-            if len(values) != len(names):
-                expected = f"{len(names)} values"
-                raise invalid(label, expected, len(values), "give one for each name")
             places = np.arange(len(names)) + (i - (len(series) - 1) / 2) * thick
             drawn = axis.barh(places, values, thick, color=COLOURS[i % 6], label=label)
             axis.bar_label(drawn, fmt=f"{{:.{digits}f}}", padding=3, color=GREY, fontsize=9)
@@ -76,9 +72,6 @@ def curves(
         for i, (name, values) in enumerate(lines.items()):
             ys = np.asarray(values, dtype=float)
             xs = np.arange(len(ys)) if x is None else np.asarray(x, dtype=float)
-            if xs.shape != ys.shape:
-                fix = "give x and each line the same length"
-                raise invalid(name, f"{len(xs)} values", f"shape {list(ys.shape)}", fix)
             own = (colours or {}).get(name, i) % len(COLOURS)
             at, ys = xs[~np.isnan(ys)], ys[~np.isnan(ys)]
             axis.plot(at, ys, color=COLOURS[own], linestyle=DASHES[own], label=name, lw=1.8)

@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
-from ..errors import invalid, require_type
+from ..errors import invalid
 
 PAD = "<pad>"  # the word for padding, whose labels are grey
 INK, GREY = "#20262d", "#6b737c"
@@ -104,7 +104,6 @@ def in_a_row(names: Collection[str]) -> int:
 
 def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
     """Returns the last two dimensions as an array; raises ValueError unless the others are 1."""
-    require_type(name, values, Tensor, np.ndarray)
     array = values.detach().cpu().float().numpy() if isinstance(values, Tensor) else values
     if array.ndim < 2 or array.size != array.shape[-2] * array.shape[-1]:
         fix = "choose one of the batch and one head, such as x[0, 0]"

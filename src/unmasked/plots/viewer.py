@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from ..attention import AttentionMaps
-from ..errors import invalid, require_type
+from ..errors import invalid
 
 KINDS = {  # title → maps, and the sides whose words are queries and keys
     "across: target looks at source": ("cross", "target", "source"),
@@ -46,13 +46,10 @@ def attention_view(
     The maps are those of `model(…, need_weights=True)` for a batch of one; the tokens are the words
     that the encoder and the decoder have read. It opens at cross-attention's `layer` and `head`.
     """
-    require_type("maps", maps, AttentionMaps)
     words = {"source": written(source_tokens), "target": written(target_tokens)}
     n_heads = maps.cross[0].shape[-3]
-    data: dict[str, Any] = {"words": words, "maps": {}, "opens": [layer, head]}
-    for name, number, of in (("layer", layer, len(maps.cross)), ("head", head, n_heads)):
-        if not 0 <= number < of:
-            raise invalid(name, f"a number from 0 to {of - 1}", number, "choose one that there is")
+    opens = [range(len(maps.cross))[layer], range(n_heads)[head]]  # an IndexError: there is none
+    data: dict[str, Any] = {"words": words, "maps": {}, "opens": opens}
     for title, (kind, queries, keys) in KINDS.items():
         layers = [
             percent(f"maps.{kind}", layer, len(words[queries]), len(words[keys]))
@@ -79,7 +76,6 @@ def written(tokens: Sequence[str]) -> list[str]:
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:
     """Returns the weights of one layer, [1, H, Q, S] or [H, Q, S], in whole percent."""
-    require_type(name, layer, Tensor)
     layer = layer[0] if layer.dim() == 4 and len(layer) == 1 else layer
     if layer.dim() != 3 or layer.shape[1:] != (queries, keys):
         expected = f"one sentence's weights, [heads, {queries}, {keys}] as there are words"

@@ -4,6 +4,7 @@ The content is written under a name beside the file's own, flushed, and renamed.
 most that second file, which the next writing begins anew.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -11,12 +12,17 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from ..errors import invalid
+
 HEAD = "unmasked"  # our entry in a file's metadata
 WHOLE = 1 << 26  # the most bytes that are read of a file without tensors
+LOCK = ".training.lock"
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # errors of file systems without locks
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> None:
@@ -53,6 +59,30 @@ def alone(folder: Path) -> Iterator[None]:
             after.callback(os.close, handle)
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Holds the lock of a training's folder, which a second training would overwrite.
+
+    It is held until the block ends, or the process does, however it ends.
+    """
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        expected, got = "a folder without another training", "one that writes there now"
+        fix = "wait until it ends, stop it, or choose another folder"
+        raise invalid(str(folder), expected, got, fix) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            fix = "make it writable, or choose another folder"
+            raise OSError(f"{folder}: no training can be kept here ({error}); {fix}") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def flush(path: Path) -> None:

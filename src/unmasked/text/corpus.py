@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..errors import invalid, require_whole, shown
+from ..errors import invalid
 from ..tokens import BOS, EOS, Vocabulary, pad, same_words
 
 LINE = 1 << 24  # bytes of a line at most
@@ -28,9 +28,6 @@ def batches_by_tokens(
     A batch has sentences of similar length; those of one length, and the batches, are shuffled.
     For pairs give the longer of the two lengths.
     """
-    require_whole("max_tokens", max_tokens, 1)
-    if len(lengths) == 0:
-        raise invalid("lengths", "at least one sentence", "none", "check the corpus that was read")
     longest = max(lengths)
     if longest > max_tokens:
         fix = "raise max_tokens, or leave out sentences longer than it"
@@ -52,10 +49,8 @@ def short(
     pairs: Iterable[tuple[str, str]], source: Vocabulary, target: Vocabulary, longest: int | None
 ) -> Iterator[Pair]:
     """Yields pairs as token IDs, without those where a model reads more than `longest`."""
-    for pair in pairs:
-        if not isinstance(pair, tuple | list) or [isinstance(x, str) for x in pair] != [True] * 2:
-            raise invalid("pair", "a source and a target, both texts", shown(pair), "give both")
-        read, written = [*source.encode(pair[0]), EOS], [BOS, *target.encode(pair[1])]
+    for one, other in pairs:
+        read, written = [*source.encode(one), EOS], [BOS, *target.encode(other)]
         if longest is None or max(len(read), len(written)) <= longest:
             yield read, [*written, EOS]
 
@@ -167,16 +162,12 @@ class StreamedCorpus(Corpus):
         buffer: int = 50_000,
         longest: int | None = None,
     ) -> None:
-        require_whole("buffer", buffer, 1)
         self.read, self.buffer = read, buffer
         self.source, self.target, self.longest = source, target, longest
         self.pairs, self.joint = [], same_words(source, target)
 
     def __len__(self) -> int:
         raise TypeError("nobody has counted the pairs of a stream")
-
-    def __bool__(self) -> bool:
-        return True
 
     def buffers(self) -> Iterator[list[Pair]]:
         pairs = short(self.read(), self.source, self.target, self.longest)

@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import invalid, require_number
-
 
 def fit(
     model: nn.Module,
@@ -25,11 +23,7 @@ def fit(
         rate: the highest learning rate. PyTorch's OneCycleLR reaches it after the first third of
             the steps and then falls to nearly 0; meanwhile it lowers and raises Adam's first beta.
     """
-    require_number("rate", rate, low=0.0, high=1.0, fix="0.003 is a good first try")
     work: list[Any] = list(batches)
-    if not work:
-        fix = "check the data that they are made of"
-        raise invalid("batches", "at least one batch", "none", fix)
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=len(work) + 1)
     place, losses = next(model.parameters()).device, []

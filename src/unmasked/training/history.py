@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import invalid, require_whole
+from ..errors import invalid
 
 if TYPE_CHECKING:
     from ..plots.picture import Picture
@@ -42,7 +42,6 @@ class History:
 
     def table(self, *names: str, last: int = 10) -> str:
         """Returns the last rows as text."""
-        require_whole("last", last, 1)
         self.require(*names)
         columns = list(names) or self.names()
         lines = [[cell(row[n]) if n in row else "" for n in columns] for row in self.rows[-last:]]

@@ -6,7 +6,6 @@ divided by this number of labels, so the parts add up however the sentences are 
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
@@ -21,10 +20,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
-from ..errors import invalid, printable, require_type, require_whole, shown
+from ..errors import invalid, printable, shown
 from ..loss import translation_loss
 from ..storage import files
-from ..storage.lock import held
 from ..storage.weights import set_tensors, tensors_of
 from ..text.corpus import Corpus, Cursor, Pair
 from ..transformer import Transformer
@@ -73,23 +71,15 @@ def train(
         device: the best available one, unless one is named.
         progress: shows a bar.
     """
-    require_type("model", model, Transformer)
-    require_type("corpus", corpus, Corpus)
-    require_type("recipe", recipe, Recipe)
-    require_whole("every", every, 1)
     if folder is None and (resume or checkpoint_every is not None):
         name = "resume" if resume else "checkpoint_every"
         raise invalid(name, "a folder for it", "none", "name one, or leave it out")
     often = 500 if checkpoint_every is None else checkpoint_every
-    require_whole("checkpoint_every", often, 1)
-    if recipe.patience is not None and watch is None:
-        fix = "give a watch that measures it, or leave patience out"
-        raise invalid("patience", "a validation loss", "none", fix)
     home = None if folder is None else Path(folder)
     with (
         processes(device) as group,
         torch.random.fork_rng(range(torch.cuda.device_count())),
-        held(home) if home and group.first else nullcontext(),
+        files.held(home) if home and group.first else nullcontext(),
         ExitStack() as after,
     ):
         trainer = Trainer(model.to(group.device), corpus, recipe, group, same)
@@ -299,18 +289,14 @@ class Trainer:
             raise invalid("steps", f"at least the {said['step']} of {path}", self.recipe.steps, fix)
 
     def restore(self, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> None:
-        parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
-        for key, tensor in tensors.items():
-            part, _, name = key.partition(".")
-            parts[part][name] = tensor
-        set_tensors(self.model, parts["weights"])
+        def part(begin: str) -> dict[str, Tensor]:
+            return {key[len(begin) :]: x for key, x in tensors.items() if key.startswith(begin)}
+
+        set_tensors(self.model, part("weights."))
         if self.average is not None:
-            set_tensors(self.average.module, parts["average"])
+            set_tensors(self.average.module, part("average."))
             self.average.n_averaged.fill_(said["step"])
-        states: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for key, tensor in parts["optimizer"].items():
-            number, _, name = key.partition(".")
-            states[int(number)][name] = tensor
+        states = {n: part(f"optimizer.{n}.") for n, _ in enumerate(self.model.parameters())}
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": states})
         self.step, self.cursor = said["step"], Cursor(*said["cursor"])
         self.history, self.began = History(said["history"]), self.began - said["seconds"]

@@ -96,7 +96,6 @@ def test_a_picture_is_the_same_bytes_each_time_and_can_be_saved(tmp_path):
 
 test_what_cannot_be_drawn_is_refused = refusals(
     (lambda: plots.masks({"m": torch.ones(2, 3, 3)}), "m: expected one matrix, got shape"),
-    (lambda: plots.matrices({"m": [[1.0]]}), "m: expected a Tensor or a ndarray, got list"),
     (lambda: plots.masks({"m": causal_mask(3)}, ["a"]), "queries: expected 3 labels, got 1"),
     (lambda: plots.attention_maps({"": WEIGHTS}, "ab", "cd", predicted="x"),
          "predicted: expected 2 labels, got 1"),

@@ -179,7 +179,6 @@ def test_two_files_line_by_line(tmp_path, one, other, expected):
 test_what_is_refused = refusals(
     (lambda: batches_by_tokens([3, 9], 8), "max_tokens: expected room for the longest.*, 9"),
     (lambda: pad([[3], []]), "sentences: expected sentences of at least one token"),
-    (lambda: streamed(buffer=0), "buffer: expected a whole number of at least 1, got 0"),
     (lambda: next(streamed([]).stream(60, 0)), "read: expected at least one pair.*, got none"),
     (lambda: sentence_pairs(0), "count: expected a whole number of at least 1, got 0"),
     (lambda: sentence_pairs(1, seed=2.5), "seed: expected a whole number"),

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from helpers.refusals import refusals
 from unmasked.training.fit import fit
 
 
@@ -26,9 +25,3 @@ def test_losses_are_those_before_each_step_and_the_rate_rises_for_a_third_and_fa
     assert steps[highest] == pytest.approx(0.01, rel=0.01)
     assert steps[0] == pytest.approx(0.01 / 25, rel=0.05)
     assert steps[-1] < 0.01 / 1000
-
-
-test_what_cannot_be_fitted_is_refused = refusals(
-    (lambda: fit(nn.Linear(1, 1), len, []), "batches: expected at least one batch, got none"),
-    (lambda: fit(nn.Linear(1, 1), len, [()], rate=1.1), "rate: expected a number .*, got 1.1"),
-)

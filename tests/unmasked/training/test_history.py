@@ -33,7 +33,6 @@ def test_columns_the_table_and_the_file(tmp_path):
 
 test_what_was_not_measured_is_refused = refusals(
     (lambda: example()["bleu"], "names: .* measured, got bleu; there are step, exact, loss, s"),
-    (lambda: example().table(last=0), "last: expected a whole number of at least 1, got 0"),
     (lambda: History()["loss"], "names: .* measured, got loss; train first"),
     (lambda: History([{"a": 1.0}, {"b": 2.0}]).plot("a", "b"), r"names: .* got \['a', 'b'\]"),
 )

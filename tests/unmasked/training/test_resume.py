@@ -14,8 +14,8 @@ from helpers import same_tensors
 from helpers.crashes import killed, listed
 from helpers.refusals import refusals
 from helpers.small_training import RECIPE, quiet, small, small_corpus, stopping_at
-from unmasked.storage import lock
-from unmasked.storage.lock import LOCK, held
+from unmasked.storage import files
+from unmasked.storage.files import LOCK, held
 from unmasked.storage.weights import tensors_of
 from unmasked.training.trainer import CHECKPOINT, Trainer, read_checkpoint
 
@@ -131,20 +131,6 @@ test_what_needs_a_folder_is_refused_without_one = refusals(
 )
 
 
-def test_a_full_disk_leaves_the_last_good_checkpoint(folder):
-    whole, model = small(), small()
-    said = r"checkpoint.safetensors: could not be written \(full\); what was there is whole; "
-    with (
-        patch("pathlib.Path.write_bytes", side_effect=OSError("full")),
-        pytest.raises(OSError, match=said),
-    ):
-        quiet(small(), folder=folder, resume=True)
-    assert listed(folder) == [CHECKPOINT]
-    quiet(model, folder=folder, resume=True)
-    quiet(whole)
-    assert same_tensors(tensors_of(model), tensors_of(whole))
-
-
 # --- One training at a time -------------------------------------------------------------------
 
 
@@ -163,11 +149,11 @@ def test_a_second_training_is_refused_while_the_first_goes_on_and_what_was_kille
 
 
 def test_a_file_system_without_locks_is_used_as_before(tmp_path, monkeypatch):
-    class Never(lock.FileLock):
+    class Never(files.FileLock):
         def _acquire(self):
             raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(lock, "FileLock", Never)
+    monkeypatch.setattr(files, "FileLock", Never)
     with held(tmp_path):
         pass
 
