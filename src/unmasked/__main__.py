@@ -1,4 +1,4 @@
-"""`python -m unmasked`: train, translate, evaluate, info."""
+"""Runs the command line, `python -m unmasked`: train, translate, evaluate, info."""
 
 from .cli import main
 

@@ -1,7 +1,7 @@
-"""Computes attention, in one head and in several (sections 3.2.1 and 3.2.2).
+"""Computes attention, in one head and in several (the paper's sections 3.2.1 and 3.2.2).
 
 Shapes: B batch, H heads, Q queries, S keys, D model width, K = D / H the width of a head.
-No function returns attention weights: a list that is passed as `maps` collects them.
+Only `attention_weights` returns weights; elsewhere a list that is passed as `maps` collects them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def attention(
 ) -> Tensor:
     """Computes softmax(query keyᵀ · scale + bias) value, with 1/√K as the default scale.
 
-    [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V]. With `sinks`, one number a head, each
-    softmax has one more score, whose weight goes nowhere. A query that may attend to nothing gets
-    zeros. The list `maps` receives the weights before dropout: [..., Q, S].
+    [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V]. With `sinks` [H], each softmax has one more
+    score, to which no value belongs. A query that may attend to nothing gets zeros. The list `maps`
+    receives the weights before dropout, [..., Q, S]. `check=False` skips the validation.
     """
     if check:
         require_mask("mask", mask, require_attention(query, key, value, dropout))
@@ -69,14 +69,14 @@ def attention(
 def attention_weights(
     query: Tensor, key: Tensor, mask: Tensor | None = None, *, scale: float | None = None
 ) -> Tensor:
-    """Returns softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
+    """Returns the weights softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
     maps: list[Tensor] = []
     attention(query, key, key, mask, scale=scale, maps=maps)
     return maps[0]
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """Returns query keyᵀ · scale: [..., Q, S]; in float32 for float16, which ends at 65,504."""
+    """Returns the scores query keyᵀ · scale, [..., Q, S], float32 for float16, which overflows."""
     if query.dtype != torch.float16:
         return (query * scale) @ key.transpose(-2, -1)
     with torch.autocast(query.device.type, enabled=False):
@@ -84,7 +84,7 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Turns scores into weights: rows sum to one, or to zero where the mask hides every key."""
+    """Returns the softmax of scores [..., Q, S] under a mask; a row that it hides is all zeros."""
     require_mask("mask", mask, scores.shape)
     if mask is None:
         return scores.softmax(-1)
@@ -101,7 +101,7 @@ def additive_attention(
     *,
     maps: list[Tensor] | None = None,
 ) -> Tensor:
-    """Attends by vector · tanh(query + key), all of one width K (Bahdanau et al., 2015)."""
+    """Computes attention by scores vector · tanh(query + key), the vector [K] (Bahdanau, 2015)."""
     require_mask("mask", mask, require_attention(query, key, value))
     if vector.shape != query.shape[-1:]:
         fix = "it weighs the columns of query + key"
@@ -114,10 +114,10 @@ def additive_attention(
 
 
 class Look:
-    """A look knows what an attention layer does not: masks, cached keys, which rows are a sentence.
+    """A look is given to an attention layer with what it must know of a batch: masks, cached keys.
 
     This one serves padded batches: rows are [B, T, D], and the mask broadcasts to [B, H, T, S].
-    Those of `looks.py` serve packed batches and the steps of a search.
+    Its subclasses in `looks.py` serve batches without padding and the steps of a search.
     """
 
     width, columns, time = 1, 1, 0  # hypotheses a sentence, keys a position, earlier positions
@@ -129,35 +129,35 @@ class Look:
         self.bias: Tensor | None = None  # replaces the mask where adding it is quicker
 
     def recall(self) -> tuple[Tensor, Tensor] | None:
-        """Returns the keys and values, in heads, of a memory that an earlier call projected."""
+        """Returns keys and values [B, H, S, K] that an earlier call cached, or None, as here."""
         return None
 
     def places(self, x: Tensor) -> Tensor:
-        """Returns the position of each row of queries, for layers with rotary positions."""
+        """Returns each query row's position in its sentence, [T], for rotary positions."""
         return torch.arange(x.shape[-2], device=x.device)
 
     def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
-        """Makes a mask by a rule such as `masks.causal_mask`: [Q, S]."""
+        """Returns the mask [Q, S] that `rule`, such as `masks.causal_mask`, makes for queries."""
         seen = rule(queries // self.width, past=self.time, device=device)
         return seen if self.columns == 1 else seen.repeat_interleave(self.columns, dim=-1)
 
     def apart(self, q: Tensor, k: Tensor) -> Tensor:
-        """Subtracts each query's position from each key's: [Q, S]."""
+        """Returns key position less query position: q [B, H, Q, K], k [B, H, S, K] → [Q, S]."""
         queries = torch.arange(self.time, self.time + q.shape[2] // self.width, device=k.device)
         return torch.arange(k.shape[2], device=k.device) // self.columns - queries[:, None]
 
     def __call__(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attends from rows to rows: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
+        """Attends by projected q, k and v: [B, T, D], [B, S, D], [B, S, D] → [B, T, D]."""
         x = self.attend(module, *self.remember(module.n_heads, q, k, v))
         x = x if x.shape[2] == 1 else x.transpose(1, 2)
         return x.reshape(*q.shape[:-1], -1)
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        """Splits rows into heads, [B, H, T, K], and puts cached keys and values before them."""
+        """Returns q, k, v split into heads, [B, H, T, K]; caches put earlier keys before k."""
         return split(n_heads, None, q, k, v)
 
     def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attends in each head; where keys have fewer heads, several query heads share one."""
+        """Attends in each head, → [B, H, T, K]; query heads share key heads if these are fewer."""
         mask, bias = (self.mask, None) if self.bias is None else (None, self.bias)
         if module.rule is not None:
             own, bias = self.seen(module.rule, q.shape[2], q.device), None
@@ -173,7 +173,7 @@ class Look:
 
 
 def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
-    """Splits the rows of each sentence into heads: [B, T, D] → [B, H, T, K]."""
+    """Splits vectors into n heads, [B, T, D] → [B, H, T, K]; `batch` is B if rows are flattened."""
     batch = x.shape[0] if batch is None else batch
     if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
         return x.reshape(batch, n, 1, -1)
@@ -181,17 +181,17 @@ def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
 
 
 def split(n_heads: int, batch: int | None, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """Splits queries, keys and values into heads, of which keys and values may have fewer."""
+    """Returns q, k and v split into heads, [B, H, T, K]; k and v may have fewer heads than q."""
     groups = n_heads * k.shape[-1] // q.shape[-1]
     return heads(q, n_heads, batch), heads(k, groups, batch), heads(v, groups, batch)
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention attends in each of H slices of the width (section 3.2.2).
+    """This module attends in H heads, slices of the width, and joins the outputs (section 3.2.2).
 
-    A variant may have narrower `key` and `value` layers (fewer heads), override `project` (rotary
-    positions), or set `rule`, which makes a second mask as `masks.causal_mask` does; `score_bias`,
-    from each key's position less each query's, [Q, S], to a bias [H, Q, S]; or `sinks`, one a head.
+    A subclass may have narrower `key` and `value` layers (fewer heads), override `project` (rotary
+    positions), or set `rule`, a function that makes a second mask, such as `masks.causal_mask`;
+    `score_bias`, from key position less query position, [Q, S], to a bias [H, Q, S]; `sinks` [H].
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attends from each row of x to the rows of y, or of x: [B, T, D], [B, S, D] → [B, T, D].
 
-        `key` is another name for y; a `value` replaces y where values are computed.
+        `key` is another name for y, `mask` for `look`; `value` replaces y where values are made.
         """
         y = key if y is None else y
         y = x if y is None else y
@@ -238,7 +238,7 @@ class MultiHeadAttention(nn.Module):
     def project(
         self, x: Tensor, y: Tensor, look: Look, value: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Computes the rows of queries, keys and values."""
+        """Projects x to queries [B, T, D], y to keys and values [B, S, D] that are not cached."""
         together = laid_out(self, x, "query", "key", "value") if x is y and value is None else None
         if together is not None:
             q, k, v = together(x)
@@ -252,7 +252,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class AttentionMaps(NamedTuple):
-    """Attention maps are the weights of every layer, each [B, H, queries, keys]."""
+    """Attention maps hold each layer's attention weights, [B, H, queries, keys], in three lists."""
 
     encoder: list[Tensor]
     decoder: list[Tensor]
@@ -260,5 +260,5 @@ class AttentionMaps(NamedTuple):
 
     @classmethod
     def empty(cls) -> AttentionMaps:
-        """Makes empty lists, which a model fills when they are passed as `maps`."""
+        """Returns maps of three empty lists, which a model fills when given them as `maps`."""
         return cls([], [], [])

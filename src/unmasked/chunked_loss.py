@@ -16,7 +16,7 @@ PARTS = {"cpu": 1 << 21, "cuda": 1 << 26}
 
 
 class SummedLoss(torch.autograd.Function):
-    """Sums the smoothed cross-entropy of `F.linear(hidden, weight, bias)`: [N, D], [V, D]."""
+    """This autograd function sums the label-smoothed cross-entropy of F.linear(hidden, weight)."""
 
     @staticmethod
     def forward(

@@ -1,4 +1,4 @@
-"""The configuration holds every choice that makes a model, in one frozen dataclass."""
+"""Defines configurations, frozen dataclasses that hold every choice that makes a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLE = 1 << 26  # numbers in a table of sinusoids at most: 131,072 positions of
 
 @dataclass(frozen=True, kw_only=True)
 class LayerConfig:
-    """A LayerConfig describes one encoder or decoder layer."""
+    """A LayerConfig holds the sizes and options of one encoder or decoder layer."""
 
     d_model: int = 512
     n_heads: int = 8
@@ -53,7 +53,7 @@ class LayerConfig:
 
     @property
     def dropout_inside(self) -> float:
-        """Returns the dropout of attention weights and within the feed-forward network."""
+        """Returns the dropout probability on attention weights and within the feed-forward net."""
         return self.dropout if self.inner_dropout is None else self.inner_dropout
 
     def attention_options(self) -> dict[str, Any]:
@@ -67,9 +67,9 @@ class LayerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(LayerConfig):
-    """A TransformerConfig describes a whole encoder-decoder; only the vocabularies have no default.
+    """A TransformerConfig describes a whole encoder-decoder; only vocabulary sizes have no default.
 
-    Four defaults differ from `base`, the paper's model, which ties embeddings and output in one
+    Four defaults differ from the preset `base`, the paper's, which makes embeddings and output one
     matrix (`tie_embeddings`), has no biases in attention (`attention_bias`) and no dropout within
     sublayers (`inner_dropout`; by default 0.1, as `dropout`), and draws embeddings with deviation
     1/√512 (`embedding_std`; by default Glorot-uniform, as all other matrices).
@@ -115,7 +115,7 @@ class TransformerConfig(LayerConfig):
 
     @property
     def reach(self) -> int:
-        """Returns how many tokens can have a position: sinusoids go on, a learned table ends."""
+        """Returns the most tokens that can have positions: `max_len` if learned, else no limit."""
         return self.max_len if self.positions == "learned" else sys.maxsize
 
     @property
@@ -126,7 +126,7 @@ class TransformerConfig(LayerConfig):
     def preset(
         cls, name: str, *, source_vocab: int, target_vocab: int, **changes: Any
     ) -> TransformerConfig:
-        """Returns a model that `PRESETS` names, with your vocabularies and any changes."""
+        """Returns the configuration `name` of `PRESETS` with these vocabularies and changes."""
         require_choice("name", name, tuple(PRESETS))
         options = {**PRESETS[name], **changes}
         return cls(source_vocab=source_vocab, target_vocab=target_vocab, **options)

@@ -1,4 +1,4 @@
-"""Defines the decoder (section 3.1), which attends to earlier target tokens and to the memory."""
+"""Defines the decoder (section 3.1), which attends to earlier target tokens and encoder outputs."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from .feed_forward import FeedForward
 
 
 class DecoderLayer(nn.Module):
-    """A decoder layer attends to the target, then to the memory, and transforms each position."""
+    """A decoder layer has self-attention, cross-attention to the memory, and a feed-forward net."""
 
     def __init__(self, config: LayerConfig) -> None:
         require_type("config", config, LayerConfig)
@@ -34,14 +34,14 @@ class DecoderLayer(nn.Module):
         mask: Look | Tensor | None = None,
         memory_mask: Look | Tensor | None = None,
     ) -> Tensor:
-        """Takes as masks looks or the masks of a padded batch: [B, T, D], [B, S, D] → [B, T, D]."""
+        """Applies the layer: [B, T, D], [B, S, D] → [B, T, D]. Each mask may be a `Look`."""
         x = self.self_residual(x, self.self_attention, look=mask)
         x = self.cross_residual(x, self.cross_attention, y=memory, look=memory_mask)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class Decoder(Stack):
-    """The decoder applies its layers to target and memory: [B, T, D], [B, S, D] → [B, T, D]."""
+    """The decoder applies its layers to embedded target tokens and the memory, encoder outputs."""
 
     kind = DecoderLayer
 
@@ -55,7 +55,7 @@ class Decoder(Stack):
         maps: AttentionMaps | None = None,
         looks: Sequence[tuple[Look, Look]] | None = None,
     ) -> Tensor:
-        """Takes the masks of a padded batch, or `looks` in their place, two for each layer."""
+        """Applies layers: [B, T, D], [B, S, D] → [B, T, D]. `looks`, two a layer, replace masks."""
         if looks is None:
             back, across = Look(mask, maps and maps.decoder), Look(memory_mask, maps and maps.cross)
             looks = [(back, across)] * len(self.layers)

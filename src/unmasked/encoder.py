@@ -12,7 +12,7 @@ from .kernels import Dropout
 
 
 class Residual(nn.Module):
-    """A residual adds a sublayer's output to its input, and normalises.
+    """A residual connection adds a sublayer's output to its input, with a norm after or before.
 
     Post-norm, as in the paper: LayerNorm(x + sublayer(x)). Pre-norm: x + sublayer(LayerNorm(x)).
     """
@@ -30,7 +30,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """An encoder layer attends, then transforms each position alone: [B, S, D] → [B, S, D]."""
+    """An encoder layer has self-attention and a feed-forward network: [B, S, D] → [B, S, D]."""
 
     def __init__(self, config: LayerConfig) -> None:
         require_type("config", config, LayerConfig)
@@ -43,13 +43,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x: Tensor, *, mask: Look | Tensor | None = None) -> Tensor:
-        """Takes as `mask` a look or the mask of a padded batch."""
+        """Applies the layer: [B, S, D] → [B, S, D]. The mask may be a `Look`, which holds one."""
         x = self.attention_residual(x, self.self_attention, look=mask)
         return self.feed_forward_residual(x, self.feed_forward)
 
 
 class Stack(nn.Module):
-    """A stack has layers of one kind, and may have a last norm."""
+    """A stack makes `n_layers` layers of the class `kind`, and a last norm if `final_norm`."""
 
     kind: type[nn.Module]
 
@@ -62,7 +62,7 @@ class Stack(nn.Module):
 
 
 class Encoder(Stack):
-    """The encoder applies its layers; `mask` may also be a look: [B, S, D] → [B, S, D]."""
+    """The encoder applies its layers: [B, S, D] → [B, S, D]. The mask may be a `Look`."""
 
     kind = EncoderLayer
 

@@ -1,4 +1,4 @@
-"""Evaluation measures a translator: cross-entropy, whole sentences, BLEU, chrF, alignment."""
+"""Measures a translator: cross-entropy, flawless sentences, BLEU, chrF, word alignment."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from .translator import Translator
 
 
 def mean_cross_entropy(model: Transformer, corpus: Corpus, tokens: int = 4096) -> float:
-    """Returns a corpus's cross-entropy under the model, in nats a target token."""
+    """Returns a model's cross-entropy on a corpus, in nats a target token; `tokens` to a batch."""
     total, count = 0.0, 0
     with evaluating(model):
         device = next(model.parameters()).device
@@ -50,7 +50,7 @@ def exact(
     length_penalty: float | None = None,
     progress: bool = False,
 ) -> dict[str, Correct]:
-    """Counts sentences translated without any difference: by construction, and of `all`."""
+    """Counts translations that equal their reference: for each construction, and for "all"."""
     german = [pair.german for pair in pairs]
     written = translator.translate(
         german, beam_size=beam_size, length_penalty=length_penalty, progress=progress
@@ -64,18 +64,18 @@ def exact(
 
 
 def cross_maps(translator: Translator, pairs: Sequence[Pair]) -> Iterator[Tensor]:
-    """Yields the cross-attention of each pair, given its own translation: [layers, H, T, S].
+    """Yields each pair's cross-attention weights when the model reads both: [layers, H, T, S].
 
-    A word's row belongs to the query that predicts the word; the last row predicts the end.
+    Row t belongs to the query that predicts target word t; the last row predicts the EOS.
     """
     for maps in maps_of_pairs(translator, [(pair.german, pair.english) for pair in pairs]):
         yield maps.cross
 
 
 def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: int = -1) -> Correct:
-    """Counts target words that look most, in the mean of the heads, at a word aligned to them.
+    """Counts target words whose largest cross-attention weight is on a word aligned to them.
 
-    Words without a gold alignment are left out.
+    The weights are the mean of a layer's heads. Words without a gold alignment are left out.
     """
     right = count = 0
     for pair, maps in zip(pairs, cross_maps(translator, pairs), strict=True):
@@ -87,7 +87,7 @@ def alignment_agreement(translator: Translator, pairs: Sequence[Pair], layer: in
 
 
 class Score(NamedTuple):
-    """Holds a score of sacreBLEU with what makes it comparable."""
+    """Holds a BLEU or chrF score of sacreBLEU, its settings, and maybe its confidence interval."""
 
     score: float
     signature: str  # version, tokeniser, case: what two scores must share to be compared
@@ -100,7 +100,7 @@ class Score(NamedTuple):
 def bleu(
     written: Sequence[str], references: Sequence[str], *, draws: int = 0, lowercase: bool = True
 ) -> Score:
-    """Computes sacreBLEU's BLEU of all sentences together, one reference each.
+    """Returns the BLEU of all translations `written` together, one reference each, by sacreBLEU.
 
     `lowercase` ignores case. `draws`, such as 1000, are the bootstrap's samples for an interval.
     """
@@ -110,7 +110,7 @@ def bleu(
 def chrf(
     written: Sequence[str], references: Sequence[str], *, draws: int = 0, lowercase: bool = True
 ) -> Score:
-    """Computes chrF as `bleu` does BLEU: runs of up to six letters count instead of words."""
+    """Returns chrF, which compares runs of up to six letters; the arguments are those of `bleu`."""
     return corpus_score("chrf", written, references, draws, lowercase)
 
 
@@ -136,10 +136,10 @@ class Paired(NamedTuple):
 def paired_bootstrap(
     first: Sequence[str], second: Sequence[str], references: Sequence[str], *, draws: int = 1000
 ) -> Paired:
-    """Compares two systems by BLEU on the same sentences, drawn again for both at once.
+    """Returns the second system's BLEU less the first's, and a p-value by bootstrap samples.
 
-    The p is sacreBLEU's: it centres the draws' absolute differences and counts those above the one
-    found. That is about half a two-sided p for a clear difference, less for one close to zero.
+    The p is sacreBLEU's: it centres the samples' absolute differences and counts those above the
+    observed one: about half a two-sided p for a clear difference, less for one close to zero.
     """
     chosen = {"BLEU": metrics()["bleu"]}
     for written in (first, second):
@@ -163,7 +163,7 @@ def metrics(lowercase: bool = True) -> dict[str, Any]:
 
 
 def require_texts(written: Sequence[str], references: Sequence[str]) -> None:
-    """Raises ValueError unless both are lists of as many texts."""
+    """Raises ValueError unless there are as many translations as references, in two lists."""
     if isinstance(written, str) or isinstance(references, str):
         raise invalid("written", "two lists of texts", "a single text", "put it in a list")
     if len(written) != len(references) or not written:
@@ -175,10 +175,10 @@ BATCH = 128  # pairs whose maps are in memory at once
 
 
 class SentenceMaps(NamedTuple):
-    """Holds the attention maps of one pair, each [layers, H, queries, keys].
+    """Holds the attention weights of one sentence pair, each [layers, H, queries, keys].
 
-    The encoder reads the source and its end, S tokens; the decoder reads BOS and the target, T
-    tokens. In `decoder` and `cross`, row t predicts the t-th target token, the last row the end.
+    The encoder reads the source and its EOS, S tokens; the decoder reads BOS and the target, T
+    tokens. In `decoder` and `cross`, row t predicts the t-th target token, the last row the EOS.
     """
 
     encoder: Tensor  # [layers, H, S, S]
@@ -189,7 +189,7 @@ class SentenceMaps(NamedTuple):
 def maps_of_pairs(
     translator: Translator, pairs: Sequence[tuple[str, str]]
 ) -> Iterator[SentenceMaps]:
-    """Yields the attention maps of each (source, target) when the model is given both."""
+    """Yields the attention weights of each (source, target) pair when the model reads both."""
     corpus = translator.corpus(pairs)
     for start in range(0, len(pairs), BATCH):
         held = corpus.pairs[start : start + BATCH]

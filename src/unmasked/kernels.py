@@ -1,4 +1,4 @@
-"""Provides quick dropout, fused attention and the choice of rows."""
+"""Provides quick dropout on a CPU, attention by fused kernels, and selection of rows by index."""
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ LEVELS = 1 << 16  # what sixteen bits can tell apart
 
 
 def keep_mask(x: Tensor, p: float) -> Tensor:
-    """Draws a tensor like x: 0 with probability p, and 1 / (1 - p) otherwise."""
+    """Returns a random tensor like x: 0 with probability p, and 1 / (1 - p) otherwise."""
     dropped = min(round(p * LEVELS), LEVELS - 1)
     words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
     bits = words.random_(-(1 << 63), None).view(torch.int16)[: x.numel()].view(x.shape)
@@ -22,7 +22,7 @@ def keep_mask(x: Tensor, p: float) -> Tensor:
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Sets elements of x to 0 with probability p and scales up the others."""
+    """Returns x with elements set to 0 with probability p, and the others divided by 1 - p."""
     if p == 0.0:
         return x
     if x.device.type != "cpu" or torch.compiler.is_compiling():
@@ -31,7 +31,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """This module applies `dropout` in training, and nothing in evaluation."""
+    """This module applies `dropout` in training, and returns x unchanged in evaluation."""
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def fused_attention(
 
 
 def quicker_by_hand(query: Tensor, dropout: float) -> bool:
-    """Tells whether plain products take less time: for one query a sentence, or with dropout."""
+    """Returns True if plain products beat a fused kernel: on a CPU, for one query or dropout."""
     return query.is_cpu and (dropout > 0.0 or (query.shape[-2] == 1 and query.shape[0] > 1))
 
 
@@ -85,5 +85,5 @@ def quicker_by_hand(query: Tensor, dropout: float) -> bool:
 
 
 def take(x: Tensor, index: Tensor) -> Tensor:
-    """Selects rows of each sentence: [B, N, T], [B, M] → [B, M, T]."""
+    """Selects rows of each batch element: x [B, N, T], index [B, M] → [B, M, T]."""
     return x.gather(1, index[:, :, None].expand(-1, -1, x.shape[-1]))

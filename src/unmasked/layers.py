@@ -1,4 +1,4 @@
-"""Makes linear layers quicker in a search, and finds modules that may mix positions.
+"""Makes linear layers quicker in a search, and finds modules that may mix sequence positions.
 
 A step of a search has few rows, for which another layout of the weights is quicker. While a search
 runs in a thread, each `Linear` multiplies by weights that are laid out for them.
@@ -20,7 +20,7 @@ from .products import Product, product, stays
 
 
 class Linear(nn.Linear):
-    """This `nn.Linear` multiplies by laid-out weights while a search runs in its thread."""
+    """This `nn.Linear` uses weights in a layout for few rows while a search runs in its thread."""
 
     def __call__(self, x: Tensor) -> Tensor:
         multiply = laid_out(self, x)
@@ -35,7 +35,7 @@ class Linear(nn.Linear):
 
 
 class LaidOut(dict[tuple[nn.Module, int], Product | None]):
-    """This table holds a search's products, by layer and rank of rows, within a `with` block."""
+    """This dictionary maps (layer, x.dim()) to fast functions of x, in use in its `with` block."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ LAID_OUT: ContextVar[LaidOut | None] = ContextVar("laid_out", default=None)
 
 
 def laid_out(whole: nn.Module, x: Tensor, *names: str) -> Product | None:
-    """Returns, in a search, the product for x with a layer's weights or those of its parts."""
+    """Returns a fast function of x for a layer or its named sublayers; None outside a search."""
     products = None if torch.compiler.is_dynamo_compiling() else LAID_OUT.get()
     if products is None or torch.is_grad_enabled():
         return None
@@ -76,9 +76,9 @@ KEPT: WeakKeyDictionary[nn.Module, tuple[object, list[Tensor], Any]] = WeakKeyDi
 
 
 def kept(parts: list[Linear], rows: int, vector: bool) -> Any:
-    """Returns a product, and keeps it for later searches until the layers' weights change.
+    """Returns a function that multiplies rows by the layers' weights, cached until these change.
 
-    PyTorch's version counters miss changes through `.data` and NumPy, so `probe` finds them.
+    PyTorch's version counters miss changes through `.data` and NumPy; a `probe` product does not.
     """
     weights = [part.weight.detach() for part in parts]
     biases = [part.bias.detach() for part in parts if part.bias is not None]
@@ -96,7 +96,7 @@ def kept(parts: list[Linear], rows: int, vector: bool) -> Any:
 
 @cache
 def probe(length: int) -> Tensor:
-    """Draws a vector whose product with a matrix changes when any of its columns does."""
+    """Returns a fixed vector whose product with a matrix changes when any column of that does."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(length, generator=generator, dtype=torch.float32, device="cpu") + 0.5
 
@@ -112,7 +112,7 @@ BY_POSITION = {
 
 
 def is_heard(part: nn.Module) -> bool:
-    """Tells whether a module has hooks or a forward of its own, which may do anything."""
+    """Returns True for a module with hooks or a replaced `forward`, which may do anything."""
     return any(getattr(part, name) for name in HOOKS) or "forward" in vars(part)
 
 
@@ -121,22 +121,22 @@ def all_are_heard() -> bool:
 
 
 def is_plain(part: nn.Module) -> bool:
-    """Tells whether nothing but its weights decides what a linear layer computes."""
+    """Returns True for a Linear without hooks or overrides: its weights alone decide its output."""
     known = type(part) in (Linear, nn.Linear) and type(part.weight) is nn.Parameter
     return known and type(part).forward is LINEAR and not is_heard(part) and not all_are_heard()
 
 
 def works_by_position(kind: type) -> bool:
-    """Tells whether a class mixes no positions, or only those that its look shows."""
+    """Returns True for a module class that mixes no positions, or only those its `Look` allows."""
     ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
     return bool(vars(kind).get("by_position", ours or kind in BY_POSITION))
 
 
 def mixing(model: nn.Module) -> tuple[str | None, str | None, str | None]:
-    """Finds the paths of three modules that might mix positions, or None in their places.
+    """Returns the paths of three submodules that may mix positions, or None for those not there.
 
     The first has no known base class, the second may have one, the third has a hook. A class or
-    module with `by_position = True` mixes none; its rows may have any dimensions before D.
+    module with `by_position = True` mixes none, and must take inputs of any shape [..., D].
     """
     unknown, foreign, heard = None, None, "every module" if all_are_heard() else None
     for path, part in model.named_modules():

@@ -1,4 +1,4 @@
-"""Defines how attention sees rows without padding, and the newest tokens of a search."""
+"""Defines what attention sees in a batch without padding and in the steps of a search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .kernels import take
 
 
 class Layout:
-    """A layout packs the chosen positions of a batch [B, S] into N rows, and unpacks them."""
+    """A layout packs batch positions where `computed` [B, S] is True into N rows, and unpacks."""
 
     def __init__(self, computed: Tensor) -> None:
         self.batch, self.length = computed.shape
@@ -27,7 +27,7 @@ class Layout:
 
 
 class Packed(Look):
-    """A packed look serves the rows of all sentences without their padding: [1, N, D]."""
+    """This look serves the rows of all sentences, packed without their padding: [1, N, D]."""
 
     def __init__(self, queries: Layout, keys: Layout, mask: Tensor) -> None:
         super().__init__(mask)
@@ -42,7 +42,7 @@ class Packed(Look):
 
 
 class Newest(Look):
-    """This look serves the newest tokens of each sentence, after others of earlier calls.
+    """This look serves a decoder's step: queries are the newest tokens, after those of past calls.
 
     Rows are N tokens of one hypothesis, [B, N, D], or one of each of W hypotheses, [B · W, 1, D].
     """
@@ -57,7 +57,7 @@ class Newest(Look):
 
 
 class Stepwise(Newest):
-    """This look caches the keys and values of all hypotheses; none is moved: masks select them."""
+    """This look caches self-attention's keys and values of all hypotheses, which masks select."""
 
     def __init__(self, room: int, width: int = 1) -> None:
         super().__init__(width)
@@ -75,7 +75,7 @@ class Stepwise(Newest):
         return q, self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
 
     def longer(self, old: Tensor, new: Tensor, start: int) -> Tensor:
-        """Writes new keys behind the first `start` old ones: [B, H, room, K]."""
+        """Returns the cache `old` [B, H, room, K], larger if full, with `new` put at `start`."""
         if torch.is_grad_enabled():  # a gradient needs the past as it was
             return torch.cat([old.narrow(2, 0, start), new], dim=2) if start else new
         if start == 0 or old.shape[2] < self.room:
@@ -92,7 +92,7 @@ class Stepwise(Newest):
 
 
 class Remembered(Newest):
-    """This look keeps the keys and values of the encoder's memory, which are projected once."""
+    """This look caches cross-attention's keys and values, projected from the memory only once."""
 
     kept: tuple[Tensor, Tensor] | None = None
 
@@ -112,7 +112,7 @@ class Remembered(Newest):
 
 
 class DecoderState:
-    """A decoder state holds the keys and values of earlier steps: two looks for each layer.
+    """A decoder state caches the keys and values of earlier steps: two looks for each layer.
 
     With `width` W it follows W hypotheses of each sentence, one token a step after `descend`.
     """
@@ -128,7 +128,7 @@ class DecoderState:
         self.rank = 3  # dimensions of the decoder's rows; fewer cost less time
 
     def descend(self, parents: Tensor) -> None:
-        """Notes which of the W hypotheses so far each of the next ones continues: [B, W]."""
+        """Records which earlier hypothesis each of the next W continues: indices [B, W]."""
         new = torch.eye(self.width, dtype=torch.bool, device=parents.device)
         new = new.expand(len(parents), -1, -1)
         if self.ancestors is not None:
@@ -136,7 +136,7 @@ class DecoderState:
         self.ancestors = new
 
     def seen(self, tokens: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Makes the mask and the bias by which tokens see themselves and earlier real ones."""
+        """Returns the self-attention mask of the tokens so far, and its additive form, or None."""
         so_far = masks.causal_mask(tokens.shape[1], past=self.length)
         if self.generated and bool(so_far.all()):  # on the CPU, so that no GPU has to wait
             if self.ancestors is None:
@@ -156,7 +156,7 @@ class DecoderState:
     def next(
         self, tokens: Tensor, mask: Tensor | None, source_mask: Tensor, maps: AttentionMaps | None
     ) -> list[tuple[Stepwise, Remembered]]:
-        """Prepares the looks of all layers for new tokens, [B, N] or [B · W, 1]."""
+        """Returns all layers' looks, with masks set for new tokens, [B, N] or [B · W, 1]."""
         (own, bias), batch = self.seen(tokens), len(tokens) // self.width
         if mask is not None:
             own, bias = mask, None
@@ -173,7 +173,7 @@ class DecoderState:
         return self.looks
 
     def require(self, n_layers: int, memory: Tensor) -> None:
-        """Raises ValueError unless the state belongs to this decoder and these sentences."""
+        """Raises ValueError unless the state fits this many layers and the memory's sentences."""
         if len(self.looks) != n_layers:
             fix = "begin with this model's start()"
             raise invalid("state", f"{n_layers} layers", len(self.looks), fix)
@@ -187,7 +187,7 @@ class DecoderState:
             raise invalid("state", expected, f"one of {shape(memory)}", fix)
 
     def select(self, rows: Tensor) -> None:
-        """Keeps only the sentences of these rows."""
+        """Keeps in all caches only the sentences that `rows` selects, by index or True."""
         self.real = None if self.real is None else self.real[rows]
         self.ancestors = None if self.ancestors is None else self.ancestors[rows]
         for look in (look for pair in self.looks for look in pair):
@@ -195,7 +195,7 @@ class DecoderState:
 
 
 def in_numbers(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Returns the mask and the bias that may replace it, or None and None if it hides nothing."""
+    """Returns the mask and an additive bias to replace it, or None twice if it hides nothing."""
     if torch.compiler.is_compiling():
         return mask, None
     if mask.all():

@@ -1,4 +1,4 @@
-"""Computes cross-entropy with label smoothing (section 5.4), on real tokens only."""
+"""Computes cross-entropy with label smoothing (section 5.4), leaving out padding."""
 
 import warnings
 
@@ -24,7 +24,7 @@ MANY = 1 << 20  # more logits than this are computed in parts
 
 
 def teacher_forcing(target: Tensor) -> tuple[Tensor, Tensor]:
-    """Splits targets into the decoder's inputs and the labels: [B, T + 1] → twice [B, T]."""
+    """Returns the decoder's inputs, without the last token, and the labels, without the first."""
     require_tokens("target", target)
     if target.shape[1] < 2:
         fix = "a target begins with BOS and ends with EOS"
@@ -41,7 +41,7 @@ def translation_loss(
     packed: bool = False,
     total: int | None = None,
 ) -> Tensor:
-    """Computes the mean cross-entropy of the labels but padding: [B, S], [B, T + 1] → a scalar.
+    """Computes the mean cross-entropy of labels except padding: [B, S], [B, T + 1] → a scalar.
 
     Args:
         model: of this package; its encode, decode and generator are called.
@@ -49,7 +49,7 @@ def translation_loss(
         target: tokens, each sentence between BOS and EOS, padded.
         smoothing: the share of each label that is spread over the vocabulary.
         packed: leaves padding out of every layer; targets must then be padded on the right.
-        total: the number of labels of a larger batch, if this is a part; parts add up to its mean.
+        total: the number of labels of a larger batch, if this is a part; parts sum to its mean.
     """
     require_called(model)
     require_probability("smoothing", smoothing)
@@ -74,7 +74,7 @@ def translation_loss(
 def hidden_states(
     model: Transformer, source: Tensor, inputs: Tensor, real: Tensor, packed: bool
 ) -> Tensor:
-    """Returns the decoder's output at the real labels: [B, S], [B, T], [B, T] → [N, D]."""
+    """Returns the decoder's outputs where `real` [B, T] is True: [B, S], [B, T] → [N, D]."""
     read, mask = source != PADDING, padding_mask(source)
     if not packed or not may_pack(model):
         return model.decode(inputs, model.encode(source), source_mask=mask)[real]
@@ -88,7 +88,7 @@ def hidden_states(
 
 
 def may_pack(model: Transformer) -> bool:
-    """Tells whether no module may mix positions, and warns of one that may."""
+    """Returns True if no submodule may mix sequence positions, and warns of one that may."""
     _, foreign, heard = mixing(model)
     if foreign or heard:
         why = "does not say `by_position = True`" if foreign else "has a hook"
@@ -97,7 +97,7 @@ def may_pack(model: Transformer) -> bool:
 
 
 def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Sums the cross-entropies of all labels, in parts where there are very many logits."""
+    """Sums the cross-entropies of hidden [N, D] and labels [N], in chunks if logits are many."""
     many = len(labels) * getattr(generator, "out_features", 0) > MANY
     compiling = torch.compiler.is_compiling()
     if many and torch.is_grad_enabled() and not compiling and is_plain(generator):
@@ -106,6 +106,6 @@ def summed(generator: nn.Linear, hidden: Tensor, labels: Tensor, smoothing: floa
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """Computes the cross-entropy of labels, smoothed over all V words: [N, V], [N] → [N]."""
+    """Computes each label's cross-entropy, smoothed over all V words: [N, V], [N] → [N]."""
     precise = logits.to(torch.promote_types(logits.dtype, torch.float32))  # autocast's are halves
     return F.cross_entropy(precise, labels, reduction="none", label_smoothing=smoothing)

@@ -1,4 +1,4 @@
-"""Finds the device to compute on, and describes the machine of a measurement."""
+"""Finds the device to compute on, and describes the machine that a measurement was made on."""
 
 import datetime
 import platform
@@ -19,7 +19,7 @@ CPUINFO = Path("/proc/cpuinfo")  # Linux only
 
 
 def machine(device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Describes a device's processor, threads and versions, and names today's date."""
+    """Returns a dictionary of a device's processor, threads and versions, and today's date."""
     lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
     cores = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     processor = cores[0] if cores else platform.processor()

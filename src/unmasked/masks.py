@@ -11,19 +11,19 @@ from .tokens import PADDING
 
 
 def padding_mask(tokens: Tensor, padding: int = PADDING) -> Tensor:
-    """Lets every query attend to all tokens but padding: [B, S] → [B, 1, 1, S]."""
+    """Returns a mask that hides padding from every query: tokens [B, S] → [B, 1, 1, S]."""
     require_tokens("tokens", tokens)
     return (tokens != padding)[:, None, None, :]
 
 
 def causal_mask(n: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Lets each of n positions attend to itself, earlier ones and `past` keys: [n, past + n]."""
+    """Returns the mask [n, past + n] that hides later keys from n queries, behind `past` more."""
     require_wholes(n=(n, 1), past=(past, 0))
     return torch.ones(n, past + n, dtype=torch.bool, device=device).tril(past)
 
 
 def length_mask(lengths: Tensor, n: int) -> Tensor:
-    """Lets queries attend to the first of n keys: [B] → [B, 1, 1, n], [B, Q] → [B, 1, Q, n]."""
+    """Returns a mask of each row's first keys of n: [B] → [B, 1, 1, n], [B, Q] → [B, 1, Q, n]."""
     require_lengths(lengths, n)
     mask = torch.arange(n, device=lengths.device) < lengths[..., None]  # [B, n] or [B, Q, n]
     return mask[:, None, None, :] if lengths.dim() == 1 else mask[:, None]
@@ -47,13 +47,13 @@ def require_lengths(lengths: Tensor, n: int) -> None:
 
 
 def from_blocked(blocked: Tensor) -> Tensor:
-    """Converts a mask where True means "hidden" (`key_padding_mask`), and converts it back."""
+    """Inverts a mask where True means "hidden", such as PyTorch's `key_padding_mask`, or back."""
     require_boolean("blocked", blocked, "convert it: blocked != 0")
     return ~blocked
 
 
 def from_ones(ones: Tensor) -> Tensor:
-    """Converts a mask of ones and zeros, where 0 means "hidden"."""
+    """Converts a mask of ones and zeros, where 0 means "hidden", to a boolean one."""
     require_type("ones", ones, Tensor)
     if not ((ones == 0) | (ones == 1)).all():
         raise invalid("ones", "ones and zeros", "others", "for minus infinity use from_additive")
@@ -61,7 +61,7 @@ def from_ones(ones: Tensor) -> Tensor:
 
 
 def from_additive(additive: Tensor) -> Tensor:
-    """Converts a mask that is added to scores, where minus infinity or a huge negative hides."""
+    """Converts a mask that is added to scores, where -inf or a huge negative hides, to booleans."""
     require_type("additive", additive, Tensor)
     if not additive.dtype.is_floating_point:
         fix = "an additive mask holds 0 and minus infinity; for ones and zeros use from_ones"
@@ -73,6 +73,6 @@ def from_additive(additive: Tensor) -> Tensor:
 
 
 def to_additive(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Makes a mask that is added to scores: 0 where `mask` is True, minus infinity elsewhere."""
+    """Returns a mask to add to scores: 0 where `mask` is True, minus infinity elsewhere."""
     require_boolean("mask", mask)
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)

@@ -10,13 +10,13 @@ from .errors import invalid, require_whole, require_wholes
 
 
 def frequencies(d_model: int) -> Tensor:
-    """Returns the angle by which each pair of columns turns at one step: 10000^(-2i/d_model)."""
+    """Returns the angle by which column pair i turns per position: 10000^(-2i/d_model)."""
     require_whole("d_model", d_model)
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
 def sinusoids(start: int, length: int, d_model: int) -> Tensor:
-    """Computes the paper's sines (even columns) and cosines (odd columns): [length, d_model].
+    """Returns sines (even columns) and cosines (odd) of positions from `start`: [length, d_model].
 
     They are float64: in float32 the angles of position 10,000 would be off by up to 0.0005.
     """
@@ -26,7 +26,7 @@ def sinusoids(start: int, length: int, d_model: int) -> Tensor:
 
 
 def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Returns the matrix M with PE(p + shift) = M @ PE(p) for each p: [d_model, d_model]."""
+    """Returns M, with PE(p + shift) = M @ PE(p) for sinusoids PE of each p: [d_model, d_model]."""
     if d_model % 2:
         fix = "the last sine of an odd width has no cosine to be turned with"
         raise invalid("d_model", "an even width", d_model, fix)
@@ -37,7 +37,7 @@ def shift_matrix(d_model: int, shift: int, dtype: torch.dtype = torch.float64) -
 
 
 class SinusoidalPositions(nn.Module):
-    """This module adds the paper's sinusoids; rows beyond `max_len` are computed when needed."""
+    """This module adds sinusoids to [B, T, D]; those beyond `max_len` are computed when needed."""
 
     table: Tensor
 
@@ -51,7 +51,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Computes the table anew when a model is converted, so that no number is rounded twice."""
+        """Recomputes the sinusoids when the module is converted, so none is rounded twice."""
         before = self.table
         super()._apply(fn, recurse)
         if self.table is not before:
@@ -69,7 +69,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """This module adds one trained vector for each position, of which there are `max_len`."""
+    """This module adds a trained vector for each position, at most `max_len`, to [B, T, D]."""
 
     def __init__(self, d_model: int, max_len: int = 5000) -> None:
         require_wholes(d_model=(d_model, 1), max_len=(max_len, 1))

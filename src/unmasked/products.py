@@ -17,19 +17,21 @@ from .machine import CPUINFO
 Product = Callable[[Tensor], Tensor]
 SMALL = 1 << 17  # weights: half a megabyte
 mkl, onednn = torch.ops.mkl, torch.ops.mkldnn  # two libraries by Intel, as in PyTorch's compiler
+has_mkl = torch.backends.mkl.is_available() and hasattr(mkl, "_mkl_linear")
+has_onednn = torch.backends.mkldnn.is_available() and hasattr(onednn, "_linear_pointwise")
 
 
 def product(weight: Tensor, bias: Tensor | None, rows: int = 1, *, vector: bool = False) -> Product:
-    """Returns `F.linear` with weights laid out for about so many rows, without gradients.
+    """Returns a function like `F.linear`, without gradients, whose weights are laid out for `rows`.
 
-    As a vector, one row is [inputs]. Several rows are up to 2.7 × as fast on Intel's processors, up
-    to 2 × on others (large matrices); one row is up to 2.7 × as fast there (outputs > inputs).
+    With `vector` it takes one row, [inputs]. Several rows are up to 2.7 × as fast on Intel's
+    processors, up to 2 × on others (large matrices); one row up to 2.7 × there (outputs > inputs).
     """
     outputs, inputs = weight.shape
-    by_intel = made_by_intel() and has_mkl()
+    by_intel = made_by_intel() and has_mkl
     if by_intel and rows > 1:
         return packed(weight, bias, rows)
-    if not by_intel and rows > 1 and weight.numel() > SMALL and has_onednn():
+    if not by_intel and rows > 1 and weight.numel() > SMALL and has_onednn:
         return in_blocks(weight, bias, rows)
     if not by_intel and outputs > inputs:  # lays the weights of one input side by side
         weight = weight.t().contiguous().t()
@@ -40,13 +42,13 @@ def product(weight: Tensor, bias: Tensor | None, rows: int = 1, *, vector: bool 
 
 
 def stays(weight: Tensor) -> bool:
-    """Tells whether weights keep PyTorch's layout: off the CPU, not in float32, in autocast."""
+    """Returns True for weights to use as stored: off the CPU, not in float32, or under autocast."""
     other_kind = weight.device.type != "cpu" or weight.dtype != torch.float32
     return other_kind or torch.is_autocast_enabled("cpu")
 
 
 def packed(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
-    """Multiplies any number of rows by a matrix in MKL's layout."""
+    """Returns a function that multiplies rows by the weight in the layout of Intel's MKL."""
     weight, inputs = weight.contiguous(), weight.shape[1]
     packed_weight = mkl._mkl_reorder_linear_weight(weight, rows)
     # PyTorch uses `F.linear` unless it is told the number of rows that come.
@@ -54,22 +56,12 @@ def packed(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
 
 
 def in_blocks(weight: Tensor, bias: Tensor | None, rows: int) -> Product:
-    """Multiplies by a matrix in the blocks of oneDNN, which `F.linear` makes in each call."""
+    """Returns a function that multiplies rows by the weight in oneDNN's blocks, made only once."""
     blocked_weight = onednn._reorder_linear_weight(weight.contiguous(), rows)
     return lambda x: onednn._linear_pointwise(x, blocked_weight, bias, "none", [], "")
 
 
 @cache
 def made_by_intel() -> bool:
-    """Tells whether the processor names Intel as its maker, as it does in virtual machines too."""
+    """Returns True if the processor names Intel as its maker, in virtual machines too."""
     return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
-
-
-def has_mkl() -> bool:
-    names = ("_mkl_reorder_linear_weight", "_mkl_linear")
-    return torch.backends.mkl.is_available() and all(hasattr(mkl, name) for name in names)
-
-
-def has_onednn() -> bool:
-    names = ("_reorder_linear_weight", "_linear_pointwise")
-    return torch.backends.mkldnn.is_available() and all(hasattr(onednn, name) for name in names)

@@ -1,4 +1,4 @@
-"""Generating translations: the likeliest token each time, a beam of hypotheses, or by chance."""
+"""Generates translations by greedy search, by beam search, or at random."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def greedy(
     prefix: Tensor | None = None,
     use_cache: bool = True,
 ) -> Tensor:
-    """Takes the likeliest token at every step: source [B, S] → target [B, T].
+    """Translates by the likeliest token at every step: source [B, S] → target [B, T].
 
     The result has no BOS; each row ends with its EOS and then padding.
 
@@ -49,7 +49,7 @@ def greedy(
         model: one of this package; the search calls its encode, decode and generator.
         source: token IDs, each sentence with its EOS, padded.
         max_new_tokens: the most that a translation may get; by default its source's length and 50.
-        prefix: token IDs [B, P] that each translation must begin with; padding leaves one free.
+        prefix: token IDs [B, P] to begin each translation with; padding leaves a position free.
         use_cache: False computes each step from the first token on.
     """
     limits = limits_of(model, source, max_new_tokens, prefix)
@@ -68,7 +68,7 @@ def sample(
     prefix: Tensor | None = None,
     use_cache: bool = True,
 ) -> Tensor:
-    """Draws each token from the model's distribution: source [B, S] → target [B, T].
+    """Translates by drawing each token at random: source [B, S] → target [B, T].
 
     For several samples of a sentence, repeat its row: each row is drawn independently.
 
@@ -93,7 +93,7 @@ def sample(
 
 
 def generator_of(seed: int | torch.Generator | None) -> torch.Generator | None:
-    """Makes a generator from a seed; a generator stays itself, and None means PyTorch's own."""
+    """Returns a generator with this seed, or what is given: a generator, or None, PyTorch's own."""
     if seed is None or isinstance(seed, torch.Generator):
         return seed
     return torch.Generator().manual_seed(int(seed))
@@ -118,14 +118,14 @@ def beam(
     prefix: Tensor | None = None,
     use_cache: bool = True,
 ) -> Hypotheses:
-    """Keeps the `beam_size` best beginnings of each sentence: source [B, S] → Hypotheses.
+    """Returns each sentence's best translations by beam search: source [B, S] → Hypotheses.
 
     Args:
         model, source, max_new_tokens, prefix, use_cache: are those of `greedy`; a prefix's tokens
             are certain, so they add nothing to a score.
-        beam_size: says how many hypotheses go on at each step.
-        n_best: says how many finished ones are returned; a sentence is finished when no hypothesis
-            that goes on could enter them.
+        beam_size: says how many unfinished translations of a sentence are kept at each step.
+        n_best: says how many finished ones are returned; a search ends when no unfinished one
+            could enter them.
         length_penalty: is the power of the length by which log-probabilities are divided;
         normalize: measures that length: "gnmt" is (5 + length) / 6 (Wu et al., 2016), and "length"
             the number of tokens, EOS included.
@@ -161,7 +161,7 @@ def beam(
 
 
 class Alive(NamedTuple):
-    """Holds the hypotheses that go on, best first."""
+    """Holds the W unfinished hypotheses of each sentence, best first."""
 
     rows: Tensor  # [B]: which sentences are still in the batch
     tokens: Tensor  # [B, W]: the newest of each hypothesis
@@ -178,7 +178,7 @@ class Alive(NamedTuple):
         return cls(rows, tokens, torch.zeros_like(tokens), totals, history)
 
     def extend(self, logits: Tensor, n: int) -> Alive:
-        """Finds the n best continuations of each sentence by their logits [B, W, V]."""
+        """Returns each sentence's n best continuations by next-token logits [B, W, V]."""
         logits = logits.float()
         best, words = top_k(logits, min(n, logits.shape[-1]))  # [B, W, n]
         scores = self.totals[:, :, None] + best - logits.logsumexp(-1, keepdim=True)
@@ -188,18 +188,18 @@ class Alive(NamedTuple):
         return Alive(self.rows, tokens, parents, totals, history)
 
     def best(self, n: int, going: Tensor) -> Alive:
-        """Keeps the n best hypotheses among those that `going` [B, W] marks."""
+        """Returns the n best hypotheses of each sentence where `going` [B, W] is True."""
         totals, order = self.totals.masked_fill(~going, -torch.inf).topk(n)
         tokens, parents = self.tokens.gather(1, order), self.parents.gather(1, order)
         return Alive(self.rows, tokens, parents, totals, take(self.history, order))
 
     def keep(self, going: Tensor) -> Alive:
-        """Keeps the sentences that `going` [B] marks."""
+        """Returns the hypotheses of the sentences where `going` [B] is True."""
         return Alive(*(x[going] for x in self))
 
 
 def written_maps(model: Transformer, source: Tensor, tokens: Tensor) -> AttentionMaps:
-    """Computes the attention behind each token of a search; row t made the t-th after the BOS."""
+    """Returns the attention weights behind translations [B, T]: row t made each one's token t."""
     target = F.pad(tokens[:, :-1], (1, 0), value=BOS)
     with evaluating(model):
         _, maps = model(source, target, need_weights=True)
@@ -217,7 +217,7 @@ def one_by_one(
     choose: Callable[[Tensor, list[int]], Tensor],
     use_cache: bool,
 ) -> Tensor:
-    """Writes one translation of each sentence; `choose` gets logits [B, 1, V] and their rows."""
+    """Returns translations [B, T]; `choose` gets logits [B, 1, V] and the sentences' indices."""
     last = limits.tolist()
     rows = list(range(len(source)))  # the sentences still in the batch
     written: list[list[int]] = [[] for _ in rows]
@@ -243,9 +243,9 @@ def one_by_one(
 
 
 def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float = 1.0) -> Tensor:
-    """Draws a token from the `top_k` likeliest, or the few of them that hold `top_p` of their sum.
+    """Draws tokens from the `top_k` likeliest, or the fewest of them with `top_p` of their sum.
 
-    The `chances` are uniform random numbers from 0 to 1. [..., V], [...] → [...].
+    The `chances` are uniform random numbers from 0 to 1. Logits [..., V], [...] → [...].
     """
     probabilities, tokens = logits.float().softmax(-1).sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
@@ -262,7 +262,7 @@ def draw(logits: Tensor, chances: Tensor, top_k: int | None = None, top_p: float
 
 
 class Steps:
-    """Computes logits step by step for W hypotheses of each sentence."""
+    """Computes the next token's logits, step by step, for W hypotheses of each sentence."""
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ class Steps:
             self.state.rank = 3 if not alone else 1 if rows == 1 else 2
 
     def step(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """Takes the newest tokens and their hypotheses, both [B, W], and gives logits [B, W, V].
+        """Takes new tokens and which hypotheses they continue, [B, W]; returns logits [B, W, V].
 
         Padding has -inf, since it fills rows and is never generated, and so has every token but the
         prefix's where there is one.
@@ -310,7 +310,7 @@ class Steps:
         return logits
 
     def continued(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """Computes only the newest position, with what the cache remembers of those before it."""
+        """Returns logits [B, W, V], computed at the newest position only, with the cache."""
         state = self.state
         assert state is not None
         if self.width > 1:
@@ -326,14 +326,14 @@ class Steps:
         return logits
 
     def recomputed(self, tokens: Tensor, parents: Tensor) -> Tensor:
-        """Computes every position again, from the first token on."""
+        """Returns logits [B, W, V], computed from the first token on, without a cache."""
         self.written = torch.cat([take(self.written, parents), tokens[:, :, None]], dim=-1)
         memory, mask = (x.repeat_interleave(self.width, dim=0) for x in (self.memory, self.mask))
         x = self.model.decode(self.written.flatten(0, 1), memory, source_mask=mask)
         return self.model.generator(x[:, -1]).view(*tokens.shape, -1)
 
     def keep(self, rows: Tensor) -> None:
-        """Forgets the sentences that are finished."""
+        """Drops the sentences where `rows` [B] is False, which are finished."""
         self.mask, self.memory = self.mask[rows], self.memory[rows]
         self.written, self.prefix = self.written[rows], self.prefix[:, rows]
         if self.state is not None:
@@ -341,7 +341,7 @@ class Steps:
 
 
 def without_padding(logits: Tensor) -> Tensor:
-    """Sets padding's logits to -inf in place, so that padding cannot win."""
+    """Sets padding's logits to -inf in place, so that it is never chosen, and returns all."""
     logits[..., PADDING] = -torch.inf
     return logits
 
@@ -350,14 +350,14 @@ def without_padding(logits: Tensor) -> Tensor:
 
 
 class Finished:
-    """Holds the best complete hypotheses of each sentence so far, best first."""
+    """Holds the best finished translations of each sentence so far, best first."""
 
     def __init__(self, n_sentences: int, width: int, device: torch.device) -> None:
         self.tokens = torch.full((n_sentences, width, 1), PADDING, device=device)
         self.scores = torch.full((n_sentences, width), -torch.inf, device=device)
 
     def add(self, alive: Alive, penalty: float, ends: Tensor) -> None:
-        """Lets the candidates that end compete with those that already stand here."""
+        """Adds the hypotheses that `ends` [B, W] marks if they are among a sentence's best."""
         if not ends.any():
             return
         rows, history = alive.rows, alive.history
@@ -379,7 +379,7 @@ def likeliest_of(x: Tensor) -> Tensor:
 
 
 def top_k(x: Tensor, k: int, block: int = 32) -> tuple[Tensor, Tensor]:
-    """Returns x.topk(k): in a long dimension they lie in the k blocks with the best maxima."""
+    """Returns x.topk(k), quickly if x is long: they lie in the k blocks with the largest maxima."""
     if x.shape[-1] < 4 * k * block:
         return x.topk(k)
     if room := -x.shape[-1] % block:  # what is missing in the last block is never the best
@@ -395,7 +395,7 @@ LENGTHS: dict[str, Callable[[int], float]] = {"gnmt": lambda n: (5 + n) / 6, "le
 
 
 def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
-    """Returns what the log-probability of so many tokens is divided by."""
+    """Returns the number that divides the log-probability of a hypothesis of `length` tokens."""
     return float(LENGTHS[normalize](length) ** alpha)
 
 
@@ -405,7 +405,7 @@ def penalty(length: int, alpha: float, normalize: str = "gnmt") -> float:
 def limits_of(
     model: Transformer, source: Tensor, max_new_tokens: int | None, prefix: Tensor | None = None
 ) -> Tensor:
-    """Returns the most tokens of each translation, [B], or raises ValueError: wrong arguments."""
+    """Returns how many tokens each translation may have, [B]; ValueError for wrong arguments."""
     require_called(model)
     require_tokens("source", source, model.config.source_vocab)
     reach, begun = model.config.reach, 0
@@ -450,5 +450,5 @@ def require_chance(temperature: float, top_k: int | None, top_p: float, seed: ob
 
 
 def worth_dropping(n_going: int, n: int) -> bool:
-    """Leaving rows out copies the caches: do it when a quarter of them is finished."""
+    """Returns True if a quarter is finished: dropping sentences copies caches, so not before."""
     return 4 * n_going <= 3 * n

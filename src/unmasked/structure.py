@@ -1,4 +1,4 @@
-"""Compares a module, part by part, with the one that its configuration makes."""
+"""Compares a module, submodule by submodule, with the one that its configuration makes."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def differences(module: nn.Module, twin: nn.Module, ignoring: tuple[str, ...] = ()) -> list[str]:
-    """Lists the paths of submodules that differ from those of a twin, which a configuration made.
+    """Returns the paths of submodules that differ from those of a twin, which a configuration made.
 
     Hooks, the weights' numbers, and which of them are frozen or shared make no difference.
     """

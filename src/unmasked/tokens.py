@@ -44,12 +44,12 @@ class Vocabulary(Protocol):
         """Returns the text of the token IDs before the first EOS, without special tokens."""
 
     def knows(self, sentence: str) -> bool:
-        """Says whether the vocabulary has tokens for everything in the sentence."""
+        """Returns True if the vocabulary has tokens for everything in the sentence."""
         return UNKNOWN not in self.encode(sentence)
 
 
 def same_words(source: Vocabulary, target: Vocabulary) -> bool:
-    """Says whether each token ID means the same in both vocabularies."""
+    """Returns True if each token ID means the same in both vocabularies."""
     return source is target or source.words == target.words
 
 
@@ -69,7 +69,7 @@ class Words(Vocabulary):
 
     @classmethod
     def of(cls, sentences: Iterable[str]) -> Words:
-        """Collects the words of the sentences, which should be those of the training set only."""
+        """Returns a vocabulary of the sentences' words; take those of the training set only."""
         words = {word for sentence in texts_of(sentences) for word in sentence.split()}
         return cls([*SPECIAL.values(), *sorted(words.difference(SPECIAL.values()))])
 
@@ -94,12 +94,12 @@ class Words(Vocabulary):
 
 
 class Subwords(Vocabulary):
-    """This vocabulary gives each piece an ID: special tokens, letters, then the merged pairs."""
+    """This vocabulary gives each subword an ID: special tokens, letters, then the merged pairs."""
 
     def __init__(
         self, numbers: Mapping[str, int], merges: Sequence[tuple[str, str]], lowercase: bool = True
     ) -> None:
-        """Takes the ID of each piece, and the pairs to merge, in the order of learning."""
+        """Takes each subword's ID, and the pairs of subwords to merge, in the order of learning."""
         self.words, self.lowercase = sorted(numbers, key=numbers.__getitem__), lowercase
         require_words(self.words, SPECIAL_PIECES)
         if [numbers[piece] for piece in self.words] != [*range(len(self.words))]:
@@ -111,7 +111,7 @@ class Subwords(Vocabulary):
 
     @classmethod
     def of(cls, sentences: Iterable[str], size: int, *, lowercase: bool = True) -> Subwords:
-        """Learns from the sentences, which should be those of the training set only."""
+        """Learns `size` subwords from sentences, which should be the training set's only."""
         require_choice("lowercase", lowercase, (True, False))
         made, special = untrained(lowercase), list(SPECIAL_PIECES.values())
         made.add_special_tokens(special)  # so that no piece is learnt from their names in a text
@@ -121,9 +121,9 @@ class Subwords(Vocabulary):
 
     @classmethod
     def from_json(cls, text: str) -> Subwords:
-        """Reads pieces, merges and the treatment of upper case from what `to_json` returned.
+        """Returns the vocabulary whose subwords, merges and lower-casing `to_json` wrote.
 
-        Other steps that a file may name are not run: some never end, and some abort Python.
+        Other tokenizer steps in the text are not run: some never end, and some abort Python.
         """
         try:
             kept = json.loads(text)
@@ -143,7 +143,7 @@ class Subwords(Vocabulary):
 
     @property
     def merges(self) -> list[tuple[str, str]]:
-        """Lists the merged pairs, in the order of learning."""
+        """Returns the merged pairs of subwords, in the order of learning."""
         return [tuple(pair) for pair in json.loads(self.to_json())["model"]["merges"]]
 
     def pieces(self, sentence: str) -> list[str]:
@@ -161,7 +161,7 @@ CASED = ["NFKC", "Replace", "Strip"]  # the steps of a file that keeps upper cas
 
 
 def untrained(lowercase: bool) -> Tokenizer:
-    """Makes a tokenizer without pieces, which knows how to treat text before and after."""
+    """Returns a tokenizer that has no vocabulary yet, but normalises, splits and joins text."""
     made = Tokenizer(models.BPE(unk_token=SPECIAL_PIECES[UNKNOWN]))
     lower = [normalizers.Lowercase()] if lowercase else []
     blanks = normalizers.Replace(Regex(r"\s+"), " ")
@@ -176,7 +176,7 @@ def untrained(lowercase: bool) -> Tokenizer:
 
 
 def texts_of(sentences: str | Iterable[str]) -> Iterable[str]:
-    """Takes a single sentence for a list of one, and not for its letters."""
+    """Yields each sentence, or the only one; raises ValueError for what is no text."""
     return [sentences] if isinstance(sentences, str) else sentences
 
 
@@ -184,7 +184,7 @@ def texts_of(sentences: str | Iterable[str]) -> Iterable[str]:
 
 
 class Pieces(Vocabulary):
-    """This vocabulary is OPUS-MT's: SentencePiece cuts one language, the IDs are for both together.
+    """This vocabulary is OPUS-MT's: SentencePiece cuts one language, and both share the token IDs.
 
     A language that is asked for at the head of a sentence, as in ">>fra<< Hello", is one token.
     """
@@ -192,7 +192,7 @@ class Pieces(Vocabulary):
     lowercase = False
 
     def __init__(self, model: bytes, words: Sequence[str]) -> None:
-        """Takes the bytes of SentencePiece's file, and all pieces, the special tokens first."""
+        """Takes the bytes of SentencePiece's file, and each ID's text, special tokens first."""
         try:
             from sentencepiece import SentencePieceProcessor
         except ImportError:
@@ -242,7 +242,7 @@ def until_end(tokens: Sequence[int]) -> list[int]:
 
 
 def before_end(numbers: Sequence[int], size: int) -> list[int]:
-    """Does as `until_end`, and raises ValueError for an ID that a vocabulary does not have."""
+    """Returns the token IDs before the first EOS; ValueError for one not from 0 to size - 1."""
     ended = until_end(numbers)
     if wrong := [number for number in ended if not 0 <= number < size]:
         fix = "take the vocabulary that the model was trained with"

@@ -24,7 +24,7 @@ from .positions import LearnedPositions, SinusoidalPositions
 
 
 class Embedding(nn.Module):
-    """An embedding looks up vectors, scales them by √D if configured, and adds positions."""
+    """This module maps tokens [B, T] to vectors [B, T, D], scaled by √D or not, plus positions."""
 
     def __init__(self, config: TransformerConfig, vocabulary: int) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Computes the encoder's output, the memory: [B, S] → [B, S, D].
 
-        With `only`, [B, S], it is zero at all other positions, which the mask must hide.
+        Where `only` [B, S] is False, the memory is zero and not computed; the mask must hide it.
         """
         require_type("maps", maps, AttentionMaps, type(None))
         require_tokens("source", source, self.config.source_vocab)
@@ -117,10 +117,10 @@ class Transformer(nn.Module):
         maps: AttentionMaps | None = None,
         only: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Computes what the generator turns into logits: [B, T], [B, S, D] → [B, T, D].
+        """Computes the decoder's output, the generator's input: [B, T], [B, S, D] → [B, T, D].
 
         The default `target_mask` is causal and hides padding. With a `state` (from `start`, one for
-        each memory) the target holds only new tokens. `only`, [B, T] and [B, S], is as in `encode`.
+        each memory) the target has only new tokens. Where `only`, [B, T], [B, S], is False: zeros.
         """
         start = 0 if state is None else state.length
         if state is None or not state.generated:
@@ -143,7 +143,7 @@ class Transformer(nn.Module):
         return own.unpack(self.decoder(own.pack(x), read.pack(memory), looks=packed))
 
     def start(self, capacity: int = 32, width: int = 1) -> DecoderState:
-        """Makes an empty state for `decode`; its room for `capacity` tokens grows if need be."""
+        """Returns an empty cache for `decode`; its room for `capacity` tokens grows if need be."""
         return DecoderState(len(self.decoder.layers), capacity, width)
 
     def require_decode(
@@ -173,7 +173,7 @@ class Transformer(nn.Module):
     # --- Weights --------------------------------------------------------------------------------
 
     def initialise(self) -> None:
-        """Draws every matrix from Glorot's uniform, embeddings as the configuration says."""
+        """Draws every matrix from Glorot's uniform distribution, embeddings as configured."""
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
@@ -182,7 +182,7 @@ class Transformer(nn.Module):
                 nn.init.normal_(embedding.tokens.weight, std=self.config.embedding_std)
 
     def tie(self, _: object = None) -> None:
-        """Lets the embeddings that the configuration ties share their storage."""
+        """Makes one parameter of the embedding and output weights that are configured as tied."""
         if self.config.tie_embeddings:
             self.generator.weight = self.target_embedding.tokens.weight
         if self.config.tie_embeddings is True:
@@ -194,12 +194,12 @@ class Transformer(nn.Module):
         return self
 
     def count_parameters(self) -> int:
-        """Counts the parameters; tied ones count once."""
+        """Returns the count of numbers in all parameters; tied ones count once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
 def require_called(model: Transformer) -> None:
-    """Raises ValueError if a call of the model does more than encode, decode and generator."""
+    """Raises ValueError if the model has its own forward or hooks, which searches do not call."""
     require_type("model", model, Transformer)
     own = type(model).forward is not Transformer.forward or "forward" in vars(model)
     if own or model._forward_hooks or model._forward_pre_hooks:
@@ -209,7 +209,7 @@ def require_called(model: Transformer) -> None:
 
 
 class Undrawn(TorchFunctionMode):
-    """This mode skips `torch.nn.init`, which loads PyTorch's compiler on the meta device."""
+    """In this mode `torch.nn.init` does nothing: on the meta device it loads PyTorch's compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawing = getattr(func, "__module__", "") == "torch.nn.init"
@@ -217,14 +217,14 @@ class Undrawn(TorchFunctionMode):
 
 
 def without_numbers(config: TransformerConfig) -> Transformer:
-    """Makes a model on the meta device, which has shapes but no numbers."""
+    """Returns a model on the meta device, whose weights have shapes but no numbers."""
     with Undrawn(), torch.device("meta"):
         return Transformer(config)
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switches dropout and gradients off; only one thread may do so with a model in training."""
+    """Turns a model's dropout and gradients off in a block; if it trains, in one thread only."""
     training = [module for module in model.modules() if module.training]
     try:
         if training:

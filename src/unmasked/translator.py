@@ -1,4 +1,4 @@
-"""A translator joins a model with the words it knows: sentences go in, and sentences come out."""
+"""A translator joins a model with its two vocabularies: sentences go in, translations come out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FAR = 4  # times as long as the model was made for: refused, since nothing would
 class Translator:
     """Translates sentences with a model and its two vocabularies.
 
-    `about` says where the weights come from: data, recipe, machine, date.
+    The dictionary `about` says where the weights come from: data, recipe, machine, date.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Translator:
     # --- Sentences → tokens → sentences ---------------------------------------------------------
 
     def tokens(self, sentences: str | Iterable[str]) -> Tensor:
-        """Returns what the encoder reads, each sentence with its EOS, padded: [B, S]."""
+        """Returns the encoder's input, the sentences' token IDs with EOS, padded: [B, S]."""
         return pad([self.read(sentence) for sentence in listed(sentences)])
 
     def read(self, sentence: str) -> list[int]:
@@ -76,7 +76,7 @@ class Translator:
         return [*self.source.encode(sentence), EOS]
 
     def corpus(self, pairs: Iterable[tuple[str, str]]) -> Corpus:
-        """Turns pairs of sentences into tokens for training."""
+        """Returns a corpus of (source, target) sentence pairs as token IDs, for training."""
         return Corpus.of(self.source, self.target, pairs)
 
     def translate(
@@ -100,8 +100,8 @@ class Translator:
                 weights, or else the paper's 0.6 and "gnmt".
             prefix: the beginning that each translation must have: one text for all, or one each.
                 The model goes on behind its last token, perhaps within a word.
-            max_new_tokens: the most of a translation; by default its source's length and fifty.
-            progress: shows a bar on a terminal.
+            max_new_tokens: the most tokens of a translation; by default its source's and fifty.
+            progress: shows a progress bar on a terminal.
         """
         beam_size = self.about.get("beam_size", 1) if beam_size is None else beam_size
         require_whole("beam_size", beam_size)
@@ -137,7 +137,7 @@ class Translator:
         max_new_tokens: int | None = None,
         progress: bool = False,
     ) -> Any:
-        """Draws `n_samples` translations of each sentence by chance; an empty sentence has none.
+        """Returns `n_samples` random translations of each sentence; an empty sentence has none.
 
         One text gives one list, several give a list of lists; with a seed they are the same each
         time. `search.sample` explains the options, `translate` the prefix.
@@ -164,10 +164,10 @@ class Translator:
         width: int = 1,
         each: int = 1,
     ) -> list[list[str]]:
-        """Gives the sentences to a search, `each` times, and returns the texts that it finds.
+        """Returns the texts that `search` finds for each sentence, which it gets `each` times.
 
         The longest go first, so that too little memory shows at once. The search gets the sources
-        [B, S] and the translations' beginnings [B, P], and returns translations [B, T].
+        [B, S] and the translations' prefixes [B, P], and returns translations [B, T].
         """
         sources = list(map(self.numbered, range(len(sentences)), sentences))  # all, before the work
         begun = None if prefix is None else self.beginnings(prefix, len(sentences))
@@ -191,7 +191,7 @@ class Translator:
         return written
 
     def beginnings(self, prefix: str | Iterable[str], n: int) -> Tensor | None:
-        """Encodes the prefix of each of n translations, padded: [n, P]."""
+        """Returns the token IDs of n prefixes, padded, [n, P], or None if all are empty."""
         texts = [prefix] * n if isinstance(prefix, str) else list(prefix)
         if len(texts) != n:
             raise invalid("prefix", f"one text, or {n}", len(texts), "give each sentence one")
@@ -203,7 +203,7 @@ class Translator:
         return pad([row or [PADDING] for row in rows]).to(self.device) if any(rows) else None
 
     def numbered(self, number: int, sentence: str) -> list[int]:
-        """Encodes a sentence; an error says which one it is."""
+        """Returns a sentence's token IDs; an error says which sentence it is, by its number."""
         name, most = f"sentence {number + 1}", self.model.config.max_len
         try:
             tokens = self.read(sentence)
@@ -220,23 +220,23 @@ class Translator:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """Returns what the recipe in `about` says of the training data."""
+        """Returns what the recipe in `about` says of the training data, or an empty dictionary."""
         recipe = self.about.get("recipe")
         data = recipe.get("data") if isinstance(recipe, Mapping) else None
         return data if isinstance(data, Mapping) else {}
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """Returns source and target language, if the recipe in `about` names them."""
+        """Returns source and target language if the recipe in `about` names them, else None."""
         return languages(**self.data)
 
     # --- On disk --------------------------------------------------------------------------------
 
     def save(self, path: Path | str, *, dtype: torch.dtype | None = None) -> None:
-        """Writes one file, `mine.safetensors`: weights, configuration, words and `about`.
+        """Writes weights, configuration, vocabularies and `about` to one `.safetensors` file.
 
         A `dtype` such as torch.float16 makes it smaller and rounds the weights. If the saving is
-        interrupted, the file before stays whole.
+        interrupted, an older file stays whole.
         """
         tensors = tensors_to_keep(self.model)
         kept = Kept(self.model.config, tensors, self.source, self.target, self.about)
@@ -263,7 +263,7 @@ HUB = ["*.json", "*.spm", "*.safetensors", "pytorch_model.bin"]  # what is fetch
 
 
 def listed(sentences: str | Iterable[str]) -> list[str]:
-    """Takes a single text for a list of one."""
+    """Returns the sentences as a list, and a single text as a list of one."""
     require_type("sentences", sentences, Iterable)
     return [sentences] if isinstance(sentences, str) else list(sentences)
 
@@ -278,11 +278,11 @@ def load(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> Translator:
-    """Loads a trained model with its words: `load("de-en").translate("Ein Hund schläft.")`.
+    """Loads a trained translator: `load("de-en").translate("Ein Hund schläft.")`.
 
     Args:
         model: one of the package, `de-en` or `en-de`, without a download; a file that
-            `Translator.save` wrote, the folder of a training, or one in OPUS-MT's format
+            `Translator.save` wrote, the folder that a training wrote, or one in OPUS-MT's format
             (`interop.from_marian`); or a repository on huggingface.co with such files,
             "owner/name", fetched once.
         device, dtype: move the weights; by default they are on the CPU, in the type of the file.
@@ -291,7 +291,7 @@ def load(
 
 
 def path_of(model: Path | str) -> Path:
-    """Finds a model: a path that exists, else one of the package, else one on huggingface.co."""
+    """Returns a model's path: one that exists, else of this package, else fetched from the Hub."""
     name, path = str(model), Path(str(model))
     if name and path.exists():
         if name in shipped_models():

@@ -1,7 +1,7 @@
-"""Switches parts of a trained model off, to see what the model relies on.
+"""Switches parts of a trained Transformer off, to see what the model relies on.
 
-A sublayer that is off adds nothing; a residual that is off lets only the sublayer through. This
-tells what *one* model needs, trained with everything on, and not what a Transformer needs.
+A sublayer that is off adds nothing; a residual connection that is off passes on only the sublayer's
+output. This tells what *one* model needs, trained with everything on, not what a Transformer needs.
 """
 
 import copy
@@ -21,7 +21,7 @@ Head = tuple[str, int, int]  # "encoder", "decoder" or "cross"; layer; head: fro
 
 
 def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Transformer:
-    """Returns a copy of the model in which these `PARTS`, and single heads, are switched off."""
+    """Returns a copy of the model without these parts (keys of `PARTS`) and attention heads."""
     model = copy.deepcopy(model)
     with torch.no_grad():
         for part in parts:
@@ -33,7 +33,7 @@ def without(model: Transformer, *parts: str, heads: Iterable[Head] = ()) -> Tran
 
 
 class NoPositions(nn.Module):
-    """NoPositions stands in for positions and adds nothing to the embeddings."""
+    """NoPositions takes the place of a position encoding and returns the embeddings unchanged."""
 
     by_position = True
 
@@ -42,7 +42,7 @@ class NoPositions(nn.Module):
 
 
 class NoResidual(Residual):
-    """NoResidual passes on the sublayer's output without adding its input."""
+    """NoResidual is a residual connection that returns the sublayer's output without adding x."""
 
     by_position = True
 
@@ -69,14 +69,14 @@ def no_positions(side: str, model: Transformer) -> None:
 
 
 def no_sublayer(where: str, name: str, model: Transformer) -> None:
-    """Sets the sublayer's last matrix to zero, so that its output is zero, too."""
+    """Zeroes the layers whose path begins with `where` and ends with `name`, a sublayer's last."""
     for path, parameter in model.named_parameters():
         if path.startswith(where) and path.rpartition(".")[0].endswith(name):
             parameter.zero_()
 
 
 def no_scale(model: Transformer) -> None:
-    """Undoes the division by √K, with queries that are √K times as long."""
+    """Multiplies query layers by the root of a head's width, which undoes the scores' scaling."""
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             for parameter in module.query.parameters():
@@ -97,7 +97,7 @@ PARTS: dict[str, Callable[[Transformer], None]] = {
 
 
 def silence(model: Transformer, head: Head) -> None:
-    """Makes the output matrix ignore a head, or raises ValueError if the model has no such head."""
+    """Zeroes an attention head's columns of the output matrix; ValueError if there is none."""
     kind, layer, number = head
     side, name = ("decoder", "cross") if kind == "cross" else (kind, "self")
     attention = dict(model.named_modules()).get(f"{side}.layers.{layer}.{name}_attention")

@@ -1,4 +1,4 @@
-"""Reads eighty German and English captions, and which words translate which, aligned by hand.
+"""Reads eighty pairs of German and English captions, with word alignments made by hand.
 
 The pairs are our own. They have the style of Multi30k's image captions (Elliott et al. 2016,
 arXiv:1605.00459) and most of their words, and are not among them: a model that is trained on
@@ -24,12 +24,12 @@ class Caption(NamedTuple):
 
 
 def caption_words(sentence: str) -> list[str]:
-    """Returns the words that an alignment counts: each of . , ; : is a word of its own."""
+    """Splits a sentence into the words that alignments number; each of . , ; : is a word, too."""
     return re.findall(r"[.,;:]|[^\s.,;:]+", sentence)
 
 
 def read(text: str) -> Iterator[Caption]:
-    """Yields the captions of a text with three lines a pair, and an empty line between pairs."""
+    """Yields a Caption for each block of three lines in a text: German, English, links like 3-2."""
     for pair in text.strip().split("\n\n"):
         german, english, links = pair.split("\n")
         ends = (link.split("-") for link in links.split())
@@ -40,10 +40,10 @@ CAPTIONS = tuple(read(Path(__file__).with_suffix(".txt").read_text(encoding="utf
 
 
 def caption_pairs(translator: Translator) -> list[tuple[str, str]]:
-    """Returns all captions as (source, target) in this model's direction."""
+    """Returns all captions as (source, target) sentences, in the translator's direction."""
     return directed([(c.german, c.english) for c in CAPTIONS], *direction(translator))
 
 
 def direction(translator: Translator) -> tuple[str, str]:
-    """Returns the model's two languages; a phrasebook's, which names none, is from German."""
+    """Returns the codes of source and target language: de and en if the translator names none."""
     return translator.languages or ("de", "en")

@@ -18,7 +18,7 @@ from unmasked.config import TransformerConfig
 def multiply_adds(
     config: TransformerConfig, source: int, target: int, rows: int = 1
 ) -> dict[str, int]:
-    """Counts products, each with its sum, of a forward pass over so many rows, part by part.
+    """Returns the multiply-adds of a forward pass over `rows` sentence pairs, by part of the model.
 
     The encoder reads `source` words a row, the decoder `target`; padding is computed like words.
     """
@@ -35,10 +35,10 @@ def multiply_adds(
 
 
 def training_operations(config: TransformerConfig, source: int, target: int, rows: int = 1) -> int:
-    """Counts the operations of a training step's matrix products, none of them recomputed.
+    """Counts multiplications and additions in a training step's matrix products.
 
-    Each product of the forward pass has two of its size in the backward pass: one for the gradient
-    of either factor.
+    Each product of the forward pass, computed once, has two of its size in the backward pass: one
+    for the gradient of either factor.
     """
     return 2 * 3 * sum(multiply_adds(config, source, target, rows).values())
 
@@ -46,11 +46,11 @@ def training_operations(config: TransformerConfig, source: int, target: int, row
 def kept_numbers(
     config: TransformerConfig, source: int, target: int, rows: int = 1
 ) -> dict[str, int]:
-    """Counts the numbers that a step keeps for its backward pass, by part, without dropout's.
+    """Returns how many numbers autograd keeps for the backward pass, by part of the model.
 
-    A masked attention keeps its queries, keys and values, and its result before and after rows
-    without a key are emptied; a norm its input and, for the next matrix, its output. The few
-    numbers that norms and softmax keep for each row are left out.
+    A masked attention keeps its queries, keys and values, and its result before and after rows that
+    see no key are zeroed; a norm its input and, for the next matrix, its output. Not counted are
+    dropout's numbers, and the few that norms and softmax keep for each row.
     """
     d, encoder, decoder = config.d_model, config.n_layers, config.decoder_layers
     read, written = rows * source, rows * target
@@ -63,9 +63,9 @@ def kept_numbers(
 
 
 def kept_bytes(run: Callable[[], object], without: Iterable[Tensor] = ()) -> int:
-    """Measures the bytes of the tensors that autograd keeps of a run for its backward pass.
+    """Calls `run` and returns the bytes of the tensors that autograd keeps for its backward pass.
 
-    `without` are tensors that are there anyway, such as a model's parameters.
+    Tensors in `without` do not count: they are there anyway, such as a model's parameters.
     """
     there = {x.untyped_storage().data_ptr() for x in without}
     kept: dict[int, torch.UntypedStorage] = {}
@@ -81,7 +81,7 @@ def kept_bytes(run: Callable[[], object], without: Iterable[Tensor] = ()) -> int
 
 
 class Calls(TorchDispatchMode):
-    """Counts the operations that PyTorch dispatches, by name."""
+    """Calls counts how often PyTorch dispatches each operation, by name, in a `with` block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,21 +93,21 @@ class Calls(TorchDispatchMode):
 
 
 def calls(run: Callable[[], object]) -> Counter[str]:
-    """Returns the operations of a run, and how often each is called."""
+    """Calls `run` and returns how often PyTorch dispatches each operation, such as addmm."""
     with Calls() as found:
         run()
     return found.count
 
 
 class Format(NamedTuple):
-    """A Format has a sign, bits for the power of two, and bits for the digits that follow "1."."""
+    """A Format is a floating-point format: a sign, bits of the exponent, bits of the fraction."""
 
     exponent: int
     fraction: int
 
     @property
     def step(self) -> float:
-        """Returns the distance from 1 to the next larger number."""
+        """Returns the distance from 1 to the next larger number of the format."""
         return math.ldexp(1.0, -self.fraction)
 
     @property
@@ -116,7 +116,7 @@ class Format(NamedTuple):
 
     @property
     def smallest(self) -> float:
-        """Returns the lowest number above 0 with a leading 1; below it, digits are lost."""
+        """Returns the smallest normal number above 0; digits of lower numbers are lost."""
         return math.ldexp(1.0, 2 - 2 ** (self.exponent - 1))
 
 

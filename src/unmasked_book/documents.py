@@ -26,7 +26,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 def document(
     name: str, *, source_vocab: int, target_vocab: int, **changes: Any
 ) -> TransformerConfig:
-    """Returns the configuration of a document's model, with your vocabularies and any changes."""
+    """Returns a TransformerConfig of `DOCUMENTS`, with your vocabulary sizes and any changes."""
     require_choice("name", name, tuple(DOCUMENTS))
     options = {**DOCUMENTS[name], **changes}
     return TransformerConfig(source_vocab=source_vocab, target_vocab=target_vocab, **options)

@@ -1,7 +1,7 @@
 """Makes two small data sets: two pairs of sentences, and words to be spelled backwards.
 
-The first is small enough to be read token by token. The second is hopeless without order, and is
-learnt in seconds.
+The first is small enough to be read token by token. The second is learnt in seconds, but only by a
+model that knows the order of its tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def sentence_words(tokens: Tensor, vocabulary: Sequence[str]) -> list[list[str]]
 
 
 def sentence_batch() -> tuple[Tensor, Tensor]:
-    """Returns the source [2, 6] with its <eos>, and the target [2, 6] between <bos> and <eos>."""
+    """Returns `PAIRS` as token IDs: source [2, 6] with <eos>, target [2, 6] with <bos>, <eos>."""
     source = sentence_tokens([f"{german} <eos>" for german, _ in PAIRS], GERMAN)
     return source, sentence_tokens([f"<bos> {english} <eos>" for _, english in PAIRS], ENGLISH)
 
@@ -42,7 +42,7 @@ LETTERS = FIRST_LETTER + len(ascii_lowercase)
 
 
 def random_words(count: int, shortest: int, longest: int, generator: torch.Generator) -> list[str]:
-    """Draws words of random letters, of random lengths from `shortest` to `longest`."""
+    """Returns `count` words of random letters, with `shortest` to `longest` letters each."""
     lengths = torch.randint(shortest, longest + 1, (count,), generator=generator).tolist()
     letters = torch.randint(len(ascii_lowercase), (sum(lengths),), generator=generator).tolist()
     stream = iter([ascii_lowercase[letter] for letter in letters])
@@ -50,13 +50,13 @@ def random_words(count: int, shortest: int, longest: int, generator: torch.Gener
 
 
 def encode_words(words: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Returns the source [B, S], and the target [B, T]: BOS, the letters backwards, EOS."""
+    """Returns words as token IDs: source [B, S]; target [B, T]: BOS, the letters backwards, EOS."""
     numbers = [[FIRST_LETTER + ascii_lowercase.index(letter) for letter in word] for word in words]
     return pad(numbers), pad([[BOS, *reversed(word), EOS] for word in numbers])
 
 
 def speller(*, seed: int = 0, **changes: Any) -> Transformer:
-    """Builds a model with one layer of width 64, enough for this task, drawn from the seed."""
+    """Returns a Transformer with one layer of width 64, enough to spell; `changes` are options."""
     torch.manual_seed(seed)
     sizes: Any = {"d_model": 64, "n_heads": 4, "n_layers": 1, "d_ff": 128, "max_len": 64}
     options = {"source_vocab": LETTERS, "target_vocab": LETTERS, "dropout": 0.0, "norm": "pre"}
@@ -66,7 +66,7 @@ def speller(*, seed: int = 0, **changes: Any) -> Transformer:
 def spelling_batches(
     steps: int, *, size: int = 64, shortest: int = 3, longest: int = 9, seed: int = 0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yields fresh words for every step of training, the same for the same seed."""
+    """Yields `steps` batches (source, target) of `size` random words, the same for one seed."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         yield encode_words(random_words(size, shortest, longest, generator))

@@ -242,7 +242,7 @@ class Llama(GPT):
 
 
 class Diff:
-    """A Diff shows red and green lines on a page and in a notebook, and plain text elsewhere."""
+    """A Diff holds a diff as text; a page of the book and a notebook show it in green and red."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -255,7 +255,7 @@ class Diff:
 
 
 def changes(*things: Any) -> Diff:
-    """Shows which lines classes remove from those that they derive from, and which they add."""
+    """Returns a Diff of classes' sources against their base classes'; functions are all new."""
     lines = []
     for child in things:
         if inspect.isfunction(child):  # all of it is new
@@ -273,7 +273,7 @@ def changes(*things: Any) -> Diff:
 
 
 def parts(thing: type) -> dict[str, list[str]]:
-    """Returns a class's lines by the name they define, without annotations and comments."""
+    """Returns the source lines of a class's methods and attributes, by name, without comments."""
     source = re.sub(r"  # .*", "", inspect.getsource(thing))
     [node], found = ast.parse(source).body, {}
     for each in getattr(node, "body", []):

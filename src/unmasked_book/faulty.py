@@ -1,7 +1,7 @@
-"""Makes small Transformers with the faults of faults.txt, each a row there.
+"""Makes small Transformers, each with one of the faults listed in faults.txt.
 
-`FAULTY` names the faults; each makes a model, says how to ask it if not by `model(source,
-target)`, and which properties `unmasked.check` must then find at fault: these, and no others.
+`FAULTY` holds for a fault's name a function that makes such a model, options for `unmasked.check`,
+and the properties that the check must then report as broken: these, and no others.
 """
 
 # ruff: noqa: ARG005 (the faulty versions take what the healthy one takes)
@@ -27,14 +27,14 @@ SIZES = (SOURCE, TARGET, WIDTH, HEADS, 2, 16, 0.0)
 
 
 class Healthy(plain.Transformer):
-    """A Healthy model is plain.py's Transformer, with small sizes."""
+    """A Healthy model is plain.py's Transformer with small sizes and no fault."""
 
     def __init__(self) -> None:
         super().__init__(*SIZES)
 
 
 class Torch(nn.Module):
-    """Torch puts `nn.Transformer` between embeddings and logits; `hidden` makes its causal mask."""
+    """Torch is an nn.Transformer with embeddings and logits; `hidden` makes its causal mask."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ def step(
     grows: Callable[[int], bool] = lambda _: True,
     encode: Callable[[plain.Transformer, Tensor], Tensor] = encode,
 ) -> Tensor:
-    """Computes the logits one token at a time; each layer keeps its inputs, if it `grows`."""
+    """Returns logits [B, T, V], computed token by token; layer i keeps its inputs if `grows(i)`."""
     memory, outputs = encode(model, source), []
     inputs: list[list[Tensor]] = [[] for _ in model.decoder]
     for time in range(target.shape[1]):
@@ -145,7 +145,7 @@ class Fault(NamedTuple):
 
 
 def changes_of(written: str) -> tuple[str, Changes]:
-    """Returns the name of a piece of plain.py, and the changes of its text."""
+    """Returns which class or function of plain.py a line of faults.txt changes, and the changes."""
     piece = "Transformer"
     if written.startswith("@"):
         piece, written = written[1:].split(" ", 1)
@@ -179,7 +179,7 @@ FAULTY = table()
 
 
 def listed() -> str:
-    """Returns the table in Markdown, as appendix D has it."""
+    """Returns `FAULTY` as appendix D's Markdown table: each fault, and properties that find it."""
     rows = ["| name | what is wrong | properties that find it |", "|---|---|---|"]
     for name, (_, properties, _, words) in FAULTY.items():
         broken = ", ".join(claim for claim in CLAIMS if claim in properties)

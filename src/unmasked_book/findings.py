@@ -1,4 +1,4 @@
-"""Draws what `unmasked.check` found in several models: a row a model, a column a property."""
+"""Draws what `unmasked.check` found in several models: a row per model, a column per property."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,11 +20,11 @@ MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 def findings(
     verdicts: Mapping[str, Mapping[str, str]], columns: Sequence[str] = tuple(CLAIMS)
 ) -> Picture:
-    """Draws each model's verdicts by property, as in `report.verdicts`; one may be missing.
+    """Draws a coloured table of verdicts: a row for each model, a column for each property.
 
-    A note counts as passed. A fault that one has an explanation for may be called "not counted",
-    and one that depends on the weights "fault with some seeds". Other tests than those of
-    `unmasked.check` have `columns` of their own.
+    `verdicts` holds each model's `report.verdicts`. A missing property counts as not tested, a note
+    as passed. Call a fault that you can explain "not counted", and one that depends on the weights
+    "fault with some seeds". Other tests than those of `unmasked.check` need their own `columns`.
     """
     words, met = [], set[str]()
     with rc_context(STYLE):
@@ -49,7 +49,7 @@ def findings(
 
 
 def said(columns: Sequence[str], kinds: Sequence[str]) -> str:
-    """Returns the columns of the faults, in words."""
+    """Returns the columns with a fault, separated by commas, or "none"."""
     told = []
     for kind, begin in ((FAULT, ""), (SOMETIMES, "with some seeds: ")):
         if some := [each for each, its in zip(columns, kinds, strict=True) if its == kind]:

@@ -16,7 +16,7 @@ Links = frozenset[tuple[int, int]]  # (source place, target place) of words that
 
 
 def word_of_each(pieces: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Returns for each subword, such as ▁br and own, the number of the word it is part of."""
+    """Returns for each subword, such as ▁br or own, the index of the word that it is part of."""
     ends = np.cumsum([len(word) for word in words])
     lengths = [len(piece.replace("▁", "")) for piece in pieces]
     begins = np.cumsum([0, *lengths])[:-1]
@@ -31,11 +31,11 @@ def head_atlas(
     pairs: Sequence[tuple[str, str]],
     alignments: Sequence[Collection[tuple[int, int]]],
 ) -> dict[str, dict[str, Tensor]]:
-    """Measures each head's mean weight for each kind of attention and each role: [layers, H].
+    """Returns each head's mean weight [layers, H] on the keys of a role, by attention, then role.
 
-    A role is a place to look at, such as the word before one's own. Queries that have no such
-    place, as the first word has none before it, do not count. `alignments` holds (source,
-    target) places of tokens that belong together.
+    A role says which key to look at, such as the token before the query (`ROLES`). Queries without
+    such a key, as the first token has none before it, do not count. `alignments` holds for each of
+    the `pairs` (source, target) positions of tokens that translate each other.
     """
     found: dict[tuple[str, str], list[Tensor]] = defaultdict(list)
     for maps, links in zip(maps_of_pairs(translator, pairs), alignments, strict=True):
@@ -51,7 +51,7 @@ def head_atlas(
 def targets(
     maps: SentenceMaps, links: Collection[tuple[int, int]]
 ) -> dict[tuple[str, str], Tensor]:
-    """Returns for each kind and role where a query should look: [queries, keys], boolean."""
+    """Returns by (attention, role) which keys a query should look at: [queries, keys], boolean."""
     ones = torch.ones(maps.encoder.shape[-1] - 1, device=maps.cross.device)
     beginning, aligned = (
         torch.zeros_like(each[0, 0], dtype=torch.bool) for each in (maps.decoder, maps.cross)
@@ -68,9 +68,9 @@ def targets(
 
 
 def head_roles(roles: Mapping[str, Tensor | np.ndarray], *, title: str) -> Picture:
-    """Draws the heads' mean weights in per cent: a panel a role, a row a layer, a column a head.
+    """Draws mean attention weights in per cent: a panel a role, a row a layer, a column a head.
 
-    In words, each role is named with the head that plays it most.
+    The picture's description names for each role the head with the largest weight.
     """
     words = []
     with rc_context(STYLE):

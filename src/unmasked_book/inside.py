@@ -1,4 +1,4 @@
-"""Looks inside a translator that reads the right translation, and draws its guesses (ch. 12)."""
+"""Splits a translator's residual stream, and draws which token each layer guesses (chapter 12)."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ from unmasked_book.heads import Links, word_of_each
 
 
 def caption_links(translator: Translator) -> list[Links]:
-    """Returns (source, target) pieces of each caption that belong together, as drawn by hand."""
+    """Returns each caption's (source, target) positions of subwords that translate each other."""
     vocabulary: Any = translator.source  # subwords, the same on both sides
     found = []
     for caption in CAPTIONS:
@@ -39,7 +39,7 @@ def caption_links(translator: Translator) -> list[Links]:
 
 
 class Read(NamedTuple):
-    """Holds a batch as the model reads it, and what the model should say."""
+    """Read holds a batch for teacher forcing: source, decoder's inputs, and tokens to predict."""
 
     source: Tensor  # [B, S]
     inputs: Tensor  # [B, T]
@@ -59,7 +59,7 @@ NAMES = {"attention_residual": "attention", "self_residual": "self-attention",
 def stream_parts(
     model: Transformer, source: Tensor, inputs: Tensor, side: str = "decoder"
 ) -> list[tuple[str, Tensor]]:
-    """Returns the parts that add up to a side's residual stream, the embedding first."""
+    """Returns (name, tensor) of the embedding and of all that sublayers add to it, in order."""
     found: list[tuple[str, Tensor]] = []
 
     def hear(name: str, _module: nn.Module, given: tuple[Any, ...], out: Tensor) -> None:
@@ -80,9 +80,9 @@ def stream_parts(
 def lens_picture(
     vocabulary: Vocabulary, probabilities: Tensor, tokens: Tensor, inputs: Tensor, wanted: Tensor
 ) -> Picture:
-    """Draws one sentence: the likeliest token at each depth (row) and position (column).
+    """Draws a sentence's likeliest next tokens after each layer (row), at each position (column).
 
-    `probabilities` and `tokens` are [depths, T], `inputs` and `wanted` [T]. Frames mark the right.
+    `probabilities` and `tokens` are [depths, T], `inputs` and `wanted` [T]. Right ones are framed.
     """
 
     def words(row: Tensor) -> list[str]:

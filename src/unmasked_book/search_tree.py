@@ -1,4 +1,4 @@
-"""Walks and draws the tree of a beam search: beginnings, some kept, some finished (chapter 9)."""
+"""Builds and draws the tree of a beam search, in which each node adds a token (chapter 9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Continuations = Iterable[tuple[int, float]]  # tokens and their log-probabilitie
 
 @dataclass(eq=False)
 class Node:
-    """A Node is a token after all those above it in the tree."""
+    """A Node adds one token to the unfinished sentence that the nodes above it spell."""
 
     token: int
     total: float  # log-probability of the beginning that ends here
@@ -31,12 +31,12 @@ class Node:
     children: list[Node] = field(default_factory=list)  # those that were kept or finished
 
     def join(self) -> None:
-        """Makes this node a child of its parent, since the search kept it."""
+        """Adds this node to its parent's children, once the search keeps it."""
         if self.parent:
             self.parent.children.append(self)
 
     def path(self) -> list[int]:
-        """Returns the tokens from the beginning to here, without the BOS."""
+        """Returns the tokens of the nodes from the root to this one, without the BOS."""
         return [node.token for node in self.line()[1:]]
 
     def line(self) -> list[Node]:
@@ -47,9 +47,9 @@ class Node:
 def trace_beam(
     model: Transformer, source: Tensor, beam_size: int, *, length_penalty: float
 ) -> tuple[Node, Node]:
-    """Returns the tree that `search.beam` walks for one sentence [1, S], and its best sentence.
+    """Returns the root of `search.beam`'s tree for a source [1, S], and the best sentence's node.
 
-    Plain and slow: a list of nodes, and the whole model again at every step.
+    Plain and slow: it runs the whole model again at every step.
     """
 
     def after(beginning: Sequence[int]) -> Continuations:
@@ -61,7 +61,7 @@ def trace_beam(
 def grown(
     after: Callable[[Sequence[int]], Continuations], width: int, limit: int, length_penalty: float
 ) -> tuple[Node, Node]:
-    """Grows the tree of a beam search from a function that gives each beginning's next tokens."""
+    """Returns a beam search's root and best leaf; `after` maps tokens to possible next tokens."""
     root = Node(BOS, 0.0, 0)
     alive, finished = [root], list[Node]()
     while alive and not settled(alive, finished, limit, length_penalty):
@@ -86,14 +86,14 @@ def grown(
 
 
 def settled(alive: list[Node], finished: list[Node], limit: int, length_penalty: float) -> bool:
-    """Tells whether no unfinished sentence can become better than a finished one."""
+    """Returns True if no unfinished sentence can become better than the best finished one."""
     scores = [node.score for node in finished if node.score is not None]
     best_to_come = max(node.total for node in alive) / penalty(limit, length_penalty)
     return bool(scores) and max(scores) >= best_to_come
 
 
 def log_probabilities(model: Transformer, source: Tensor, beginning: Sequence[int]) -> Tensor:
-    """Returns the log-probability of every token after a beginning: [V]."""
+    """Returns every token's log-probability [V] of coming next after these target tokens."""
     target = torch.tensor([[BOS, *beginning]], device=source.device)
     with evaluating(model):
         logits = model(source, target)[0, -1]
@@ -108,7 +108,7 @@ def nodes(root: Node) -> Iterator[Node]:
 
 
 def greedy_path(root: Node) -> list[Node]:
-    """Follows the likeliest child from the root on, as far as the search kept it."""
+    """Returns nodes from the root to a leaf, each the likeliest child of the one before."""
     path = [root]
     while path[-1].children:
         path.append(max(path[-1].children, key=lambda node: node.total))
@@ -124,9 +124,9 @@ PLAIN: dict[str, Any] = {"color": KEPT, "lw": 1.2, "zorder": 1}
 
 
 def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
-    """Draws the tree from left to right, a column a step, the likeliest token on top.
+    """Draws a beam search's tree from left to right, a column a step, the likeliest token on top.
 
-    The winner's path is bold, and greedy search's own path dashed, as far as it was kept.
+    The path to `best` is bold, and that of greedy search dashed, as far as beam search kept it.
     """
     steps: dict[int, list[Node]] = {}
     for node in nodes(root):
@@ -158,7 +158,7 @@ def plot_tree(root: Node, best: Node, vocabulary: Sequence[str]) -> Picture:
 
 
 def box(axis: Axes, node: Node, x: float, y: float, word: str, *, wins: bool) -> None:
-    """Draws a word in its box, angular if the sentence ends there, and its number below."""
+    """Draws a node's word in a box, angular if a sentence ends there, and its score below."""
     ended = node.score is not None
     corners = "square,pad=0.25" if ended else "round,pad=0.25"
     edge, width = (WIN, 1.6) if wins else (GREY if ended else KEPT, 1.4 if ended else 1.0)

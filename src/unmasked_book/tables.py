@@ -1,4 +1,4 @@
-"""Defines tables that a notebook shows as tables, and a terminal as text."""
+"""Defines a table that a notebook shows as HTML, and a terminal as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ SHORT = 36  # letters of a row's name that stay on one line
 
 @dataclass(frozen=True)
 class Table:
-    """A Table has named columns and named rows of cells, which are text already."""
+    """A Table has a title, named columns, and named rows of cells, which are strings."""
 
     title: str
     columns: Sequence[str]
@@ -36,7 +36,7 @@ class Table:
         )
 
     def look(self, column: int) -> str:
-        """Returns a column's alignment: words begin at the left, numbers end at the right."""
+        """Returns a column's CSS alignment: left if all cells begin with letters, else right."""
         words = all(cells[column][:1].isalpha() for cells in self.rows.values())
         return LEFT if words else RIGHT
 

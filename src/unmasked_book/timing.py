@@ -1,4 +1,4 @@
-"""Times runs and decoding steps, and draws their calls and what was measured (chapter 13)."""
+"""Times functions and decoding steps; draws PyTorch's calls and recorded times (chapter 13)."""
 
 import math
 import os
@@ -24,10 +24,10 @@ from unmasked.transformer import Transformer
 
 
 def fastest(run: Callable[[], object]) -> float:
-    """Returns this thread's processor seconds in the fastest round, the least disturbed one.
+    """Returns the processor seconds of one call of `run`, in the fastest of fifty rounds.
 
-    Each of fifty rounds repeats the run for 3 ms, after one to warm up. Other users of the machine
-    count only by the caches and the memory that they share.
+    A round repeats the call for 3 ms; a first call warms up. As only this thread's time counts,
+    other processes disturb it only through the caches and the memory that they share.
     """
     run()
     timer = timeit.Timer(run, timer=time.thread_time)
@@ -38,7 +38,7 @@ def fastest(run: Callable[[], object]) -> float:
 def decoding_step(
     config: TransformerConfig, rows: int, device: torch.device
 ) -> Callable[[], Tensor]:
-    """Returns a function that repeats the first step of greedy search for so many sentences."""
+    """Returns a function that repeats the first step of greedy search for `rows` sentences."""
     draws = torch.Generator().manual_seed(0)
     source = torch.randint(3, config.source_vocab, (rows, 8), generator=draws).to(device)
     begin, parents = torch.full_like(source[:, :1], BOS), torch.zeros_like(source[:, :1])
@@ -69,7 +69,7 @@ REST = "calls that compute nothing"
 
 
 class Call(NamedTuple):
-    """A Call from Python begins some microseconds after its run, and takes some."""
+    """A Call is one call to PyTorch: microseconds from the run's start, duration, category."""
 
     begin: float
     took: float
@@ -77,7 +77,7 @@ class Call(NamedTuple):
 
 
 def trace(run: Callable[[], object]) -> list[Call]:
-    """Returns the calls of the fastest of several runs, as `torch.profiler` records them."""
+    """Profiles seven calls of `run`, and returns the calls to PyTorch in the fastest of them."""
     run()
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it says when it begins and ends
     with torch.profiler.profile() as found:
@@ -94,19 +94,19 @@ def trace(run: Callable[[], object]) -> list[Call]:
 
 
 def names(event: Any) -> Iterable[str]:
-    """Yields the event's name and those of all calls inside it."""
+    """Yields the name of a profiler event and of all those inside it, without aten::."""
     yield event.name.removeprefix("aten::")
     for inner in event.cpu_children:
         yield from names(inner)
 
 
 def kind_of(event: Any) -> str:
-    """Returns the first kind that names the event or a call inside it, or the rest."""
+    """Returns a profiler event's category: the first of `KINDS` that lists it or one inside it."""
     return next((kind for kind, some in KINDS.items() if {*names(event)} & {*some}), REST)
 
 
 def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
-    """Draws a row for each run: its calls as bars, in the colours of their kinds."""
+    """Draws each run's calls to PyTorch as bars along an axis of time, coloured by category."""
     words = []
     colours = dict(zip([*KINDS, REST], [*COLOURS[: len(KINDS)], "#9aa3ad"], strict=True))
     with rc_context(OPEN):
@@ -131,7 +131,7 @@ def timeline(runs: Mapping[str, Sequence[Call]]) -> Picture:
 
 
 def where(machine: Mapping[str, Any]) -> str:
-    """Names the machine and the day of a measurement."""
+    """Returns a measurement's processor, threads, torch version and date as one text."""
     on, threads = machine["processor"], machine["threads"]
     if "NVIDIA" not in on:  # there the CPU's threads only wait
         on += f", {threads} thread{'s' * (threads != 1)}"
@@ -139,9 +139,9 @@ def where(machine: Mapping[str, Any]) -> str:
 
 
 def roofline(run: Mapping[str, Any]) -> Picture:
-    """Draws the record `limits-cpu`: operations a second over operations for each byte.
+    """Draws the recorded run `limits-cpu`: operations a second over operations for each byte.
 
-    The roofs are the fastest product, and the bytes read in a second from cache and memory.
+    Its limits (roofs) are the fastest matrix product, and the bytes a second from cache and memory.
     """
     best = {name: 1e9 * min(times) for name, times in run["seconds"].items()}  # nanoseconds
     sizes = [int(name.split()[1]) for name in best if name.startswith("product")]
@@ -180,9 +180,9 @@ def measured(
     fitted: int = 0,
     height: float = 3.2,
 ) -> Picture:
-    """Draws joined points on logarithmic axes.
+    """Draws `lines`, which hold the values at each x by name, as joined points on logarithmic axes.
 
-    Through the last `fitted` points goes a power of x instead, the one that fits them best.
+    If `fitted`, the power of x that fits the last `fitted` points best is drawn through them.
     """
     words = []
     with rc_context(OPEN):
@@ -208,7 +208,7 @@ def measured(
 
 
 def finish(figure: Figure, axis: Axes, machine: Mapping[str, Any]) -> str:
-    """Makes both scales logarithmic, and adds a legend that names the machine."""
+    """Makes both axes logarithmic, adds a legend, and returns a sentence that names the machine."""
     axis.set(xscale="log", yscale="log")
     for side in (axis.xaxis, axis.yaxis):
         picture.few_powers(side)

@@ -1,1 +1,1 @@
-"""Holds `unmasked.check`, property tests for any encoder-decoder, and its parts."""
+"""Holds `unmasked.check`, which tests any encoder-decoder for its properties, and its helpers."""

@@ -1,4 +1,4 @@
-"""Tests the properties that any correct encoder-decoder has."""
+"""Tests a model for properties that any correct encoder-decoder has, such as causality."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
@@ -34,23 +34,23 @@ def check(
     seed: int = 0,
     quiet: bool = False,
 ) -> Report:
-    """Puts some fifty questions to a model, prints what was found, and leaves it as it was.
+    """Calls a model on random sentences, and returns and prints a report of faults that this shows.
 
-    The questions are sentences of up to nine random words. A deep copy of the model answers them.
-    A model that cannot be copied answers itself: its modules' attributes, parameters and buffers
-    and the random numbers are put back, but not what other objects of its own hold.
+    The sentences have up to nine words, and a deep copy of the model gets them. A model that cannot
+    be copied gets them itself: its modules' attributes, parameters and buffers and the random
+    generators' states are restored, but not what other objects of its own hold.
 
     Args:
-        model: any encoder-decoder. An `unmasked.Transformer` tells its vocabularies, what is tied
-            and, if there is no `forward`, its own step.
+        model: any encoder-decoder. Of an `unmasked.Transformer` the vocabularies, the tied
+            pairs and, if there is no `forward`, the step are known.
         forward: `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for
             tokens [B, S] and [B, T]; without it `model(source, target)` does. The target is what
-            the decoder reads, so output t may know it up to t.
-        source_vocab, target_vocab: how many words there are.
-        padding: the token that fills short sentences.
-        step: computes the same one token at a time, with the model's cache.
-        tied: pairs of names of parameters that should be one.
-        seed: the same one gives the same report.
+            the decoder reads, so output t may depend on it up to t.
+        source_vocab, target_vocab: the sizes of the vocabularies, padding included.
+        padding: the ID of the token that fills short sentences.
+        step: takes and returns what `forward` does, computed one token at a time, with a cache.
+        tied: pairs of names of parameters that should be one tensor.
+        seed: draws the words; the same one gives the same report.
         quiet: prints nothing.
     """
     require_type("model", model, nn.Module)
@@ -95,9 +95,9 @@ def findings(
     silent: dict[str, str],
     restore: Callable[[], None],
 ) -> Iterator[Finding]:
-    """Yields a finding for each property, except that `silent` says why some are not asked.
+    """Yields a finding for each test; a test in `silent` is skipped, for the reason given there.
 
-    Each property meets the same model: a new copy, or the original put back.
+    Each test gets the same model: a new copy, or the original, restored.
     """
     model, copies = probe.model, copyable(probe)
     restore()
@@ -121,9 +121,9 @@ def findings(
 
 
 def copyable(probe: Probe) -> bool:
-    """Tells whether deep copies of the model can be made and answer with weights of their own.
+    """Returns True if the model can be deep-copied, and the copy computes with its own parameters.
 
-    A function that a model holds, such as a forward put in place of another, calls the original.
+    A function that a model holds, such as a replaced forward, calls the original even in a copy.
     """
     model = probe.model
     try:
@@ -146,14 +146,14 @@ def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
 
 
 def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
-    """Computes the logits as a search does, one token at a time, with a cache."""
+    """Returns the logits [B, T, V], computed as in a search: token by token, with a cache."""
     steps = Steps(model, source, 1, target.shape[1])
     first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
     return torch.cat([steps.step(token[:, None], first) for token in target.unbind(1)], dim=1)
 
 
 def pairs_of(model: Transformer) -> list[tuple[str, str]]:
-    """Returns the names of the parameters that the model's configuration ties."""
+    """Returns pairs of names of the parameters that the model's configuration ties."""
     shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
     ties = model.config.tie_embeddings
     return [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)
@@ -188,7 +188,7 @@ def require_arguments(
 
 
 def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
-    """Returns the size of a vocabulary: the one given, or the one of the model's configuration."""
+    """Returns the given vocabulary size, or that of the configuration `known`, and validates it."""
     size = getattr(known, argument, None) if size is None else size
     if size is None:
         fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"

@@ -1,4 +1,4 @@
-"""Tests whether a model knows where its words stand."""
+"""Tests whether a model's outputs depend on the order of the source and the target words."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from .report import Finding
 
 
 def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
-    """Exchanges neighbours, and returns how far each exchange moves later outputs, and the place.
+    """Swaps neighbouring words; returns (largest change of later logits, first word's index) each.
 
-    Neighbours are left out if one of them alone moves those outputs too little to judge.
+    Side 0 is the source. Pairs are left out if replacing either word changes too little to judge.
     """
     moved, sentences = [], [probe.source, probe.target]
     for place in range((SOURCE - 1, TARGET - 2)[side]):
@@ -28,7 +28,7 @@ def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
 
 
 def order(probe: Probe) -> Finding:
-    """Tests order: exchanges source words and target words, and repeats one target word."""
+    """Tests if swapping words changes the logits, and if the decoder has positions at all."""
     fix = "do positions reach the embedding, and another one for each word?"
     unclear = []
     for side, name in enumerate(("source", "target")):
@@ -55,16 +55,16 @@ def order(probe: Probe) -> Finding:
 
 
 def alike(probe: Probe) -> bool:
-    """Tells whether the decoder has no positions at all, neither absolute nor relative ones.
+    """Returns True if the decoder has no positions at all, neither absolute nor relative ones.
 
-    The causal mask alone lets two layers or more tell an order, so that exchanged words do move
-    the output. But if the same word stands everywhere, all states of a layer are equal, and
+    The causal mask alone lets two layers or more tell an order, so that swapped words do change the
+    output. But if the same word stands everywhere, all hidden states of a layer are equal, and
     attention without positions takes the plain mean of a small change in them: row t of the matrix
-    U of means is 1/(t+1), t+1 times. Whatever the layers, output t then answers to word i by a
-    polynomial p(U). U is triangular, so rows and columns 1 and 2 of p(U) are p of [[a, 0], [c, b]],
-    with a = 1/2 and b = c = 1/3, and the corner of that is c (p(a) - p(b)) / (a - b): R[2, 1] =
-    2 (R[1, 1] - R[2, 2]). Rotary or other relative positions weigh near and far words differently,
-    and break this.
+    U of means is 1/(t+1), t+1 times. Whatever the layers, the gradients R[t, i] of output t by word
+    i are then a polynomial p(U). U is triangular, so rows and columns 1 and 2 of p(U) are p of
+    [[a, 0], [c, b]], with a = 1/2 and b = c = 1/3, and the corner of that is c (p(a) - p(b)) /
+    (a - b): R[2, 1] = 2 (R[1, 1] - R[2, 2]). Rotary or other relative positions weigh near and far
+    words differently, and break this.
     """
     target = probe.target[:1, :1].expand_as(probe.target)
     answer = probe(probe.source, target)
@@ -87,7 +87,7 @@ def alike(probe: Probe) -> bool:
 
 
 def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Returns the first embedding of the repeated word, [B, T, D] or [T, B, D], and the logits."""
+    """Returns the target's vectors, [B, T, D] or [T, B, D], in a list, if found, and its logits."""
     found: list[Tensor] = []
 
     def watch(_: nn.Module, given: tuple[Any, ...], vectors: Tensor) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Asks a model questions for `check`, and says how far apart two answers may lie."""
+"""Calls a model on random sentences for `check`, and says how far two outputs may differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LENGTHS = ((7, 3), *[(7, 5)] * (ROWS - 3), (4, 5), (2, 1))
 
 
 class AnswerError(Exception):
-    """A model gave no logits; `what` tells what happened instead, and `advice` what to do."""
+    """Tells of a call that failed or gave wrong logits: `what` happened, `advice` what to do."""
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(what)
@@ -39,7 +39,7 @@ def told(error: Exception) -> str:
 
 
 def backward(output: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """Returns the gradients of one number, and writes nothing to `.grad`."""
+    """Returns the gradient of a scalar by each input, or None if it is unused; sets no `.grad`."""
     try:
         return torch.autograd.grad(output, inputs, retain_graph=True, allow_unused=True)
     except Exception as error:
@@ -48,9 +48,9 @@ def backward(output: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor | None, .
 
 
 class Words:
-    """Words are the token IDs of one side, without padding and, if there are many, the first three.
+    """This class holds the token IDs of which source or target sentences are made in a test.
 
-    The first IDs are often special, such as the one that ends a sentence.
+    It leaves out padding and, of more than ten, the first three, such as one that ends a sentence.
     """
 
     def __init__(self, vocabulary: int, padding: int, device: torch.device) -> None:
@@ -58,21 +58,21 @@ class Words:
         self.tokens = torch.tensor(tokens[3:] if len(tokens) > 10 else tokens, device=device)
 
     def draw(self, length: int, draws: torch.Generator) -> Tensor:
-        """Draws random sentences [ROWS, length] in which no word follows itself."""
+        """Returns random token IDs [ROWS, length] in which no token follows itself."""
         steps = torch.randint(1, len(self.tokens), (ROWS, length), generator=draws)
         return self.tokens[steps.cumsum(1).to(self.tokens.device) % len(self.tokens)]
 
     def others(self, tokens: Tensor) -> Tensor:
-        """Returns another word in the place of each."""
+        """Returns token IDs of the same shape, each one replaced by another."""
         place = torch.searchsorted(self.tokens, tokens.contiguous())
         return self.tokens[(place + len(self.tokens) // 2) % len(self.tokens)]
 
 
 class Probe:
-    """A probe holds a model and the sentences that the model is asked about.
+    """A probe holds a model and random sentences, and calls the model on them.
 
-    `probe(source, target)` returns logits [B, T, V] in float64 on the CPU. The random numbers begin
-    anew before each question, so that even a model with dropout answers the same again.
+    `probe(source, target)` returns logits [B, T, V] in float64 on the CPU. The random generators
+    are seeded anew before each call, so that even a model with dropout gives the same logits.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Probe:
     # --- Asking -----------------------------------------------------------------------------------
 
     def answer(self, source: Tensor, target: Tensor, forward: Forward | None = None) -> Tensor:
-        """Returns what forward returns; raises AnswerError unless that is a tensor [B, T, V]."""
+        """Returns what forward returns for the tokens; AnswerError unless that is [B, T, V]."""
         given = source.clone(), target.clone()
         sizes = f"it was given integers of shape {shape(source)} and {shape(target)}"
         try:
@@ -141,7 +141,7 @@ class Probe:
     def watched(
         self, target: Tensor, hooks: Iterable[tuple[nn.Module, Callable[..., Any]]] = ()
     ) -> Tensor:
-        """Returns the logits with their graph, computed while each of the modules has its hook."""
+        """Returns the logits of `target` with their autograd graph, under these forward hooks."""
         with ExitStack() as listening, torch.enable_grad():
             for module, hook in hooks:
                 listening.enter_context(module.register_forward_hook(hook))
@@ -150,7 +150,7 @@ class Probe:
 
     @cached_property
     def base(self) -> Tensor:
-        """The logits of the probe's own sentences, [B, T, V]."""
+        """Returns the model's logits for the probe's own source and target, [B, T, V]."""
         return self(self.source, self.target)
 
     @cached_property
@@ -158,9 +158,9 @@ class Probe:
         return Scale(self.base, self.eps)
 
     def weights(self) -> Iterator[None]:
-        """Gives the model a dozen other weights in turn, beginning with its own.
+        """Yields twelve times: with the model's own weights, then with others drawn in their place.
 
-        With the others no softmax is sharp, and a router chooses other experts. What is zero stays.
+        With the others no softmax is sharp, and a router chooses other experts. Zeros stay zeros.
         """
         draws = torch.Generator().manual_seed(self.seed)
         for _ in range(12):
@@ -175,9 +175,9 @@ class Probe:
     # --- What is asked about more than once -----------------------------------------------------
 
     def influence(self, side: int, length: int = SOURCE) -> Tensor:
-        """Returns how far another word in each place moves each output, [S, T] or [T, T].
+        """Returns how far replacing each word moves each output's logits, [S, T] or [T, T].
 
-        The source is cut to `length` words.
+        Side 0 replaces source words, side 1 target words. The source is cut to `length` words.
         """
         sentences = self.source[:, :length], self.target
         base, moved = self(*sentences), []
@@ -190,12 +190,12 @@ class Probe:
 
     @cached_property
     def influences(self) -> tuple[Tensor, Tensor]:
-        """Returns the influence of the source's words and that of the target's."""
+        """Returns how far each source word [S, T] and target word [T, T] moves each output."""
         return self.influence(0), self.influence(1)
 
     @cached_property
     def ragged(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Cuts and pads the sentences, and tells which words of the target are real, [B, T]."""
+        """Returns source and target, cut and padded, and which target tokens are words, [B, T]."""
         lengths = torch.tensor(LENGTHS, device=self.device)
         real = [
             torch.arange(sentences.shape[1], device=self.device) < lengths[:, side, None]
@@ -206,23 +206,23 @@ class Probe:
 
 
 def apart(a: Tensor, b: Tensor) -> Tensor:
-    """Returns the largest difference at each position: twice [..., T, V] → [..., T].
+    """Returns two logits' largest difference at each position: twice [..., T, V] → [..., T].
 
-    NaN is infinitely far away, and two equal infinities are not apart.
+    A NaN makes it infinite, and two equal infinities differ by 0.
     """
     gap = (a - b).abs().masked_fill(a == b, 0.0)
     return gap.nan_to_num(nan=math.inf, posinf=math.inf).amax(-1)
 
 
 def can_be_said(answer: Tensor) -> Tensor:
-    """Marks the words that do not have minus infinity at every position: [V]."""
+    """Marks the words whose logit is above minus infinity at some position: [B, T, V] → [V]."""
     return (answer != -math.inf).flatten(0, -2).any(0)
 
 
 class Scale:
-    """A scale says how far apart two answers may be, given the size of one and the precision `eps`.
+    """A scale holds how far apart the logits of two calls may be if they differ by rounding only.
 
-    All limits grow slower than `eps`, so that something can be told apart even in bfloat16.
+    It follows from the logits' size and grows slower than the precision `eps`, to suit bfloat16.
     """
 
     def __init__(self, answer: Tensor, eps: float) -> None:

@@ -1,4 +1,4 @@
-"""Tests whether a model answers, repeats itself, ignores padding, and trains all its parts."""
+"""Tests whether logits are finite, repeatable, and free of padding, and every weight trains."""
 
 import contextlib
 import math
@@ -12,7 +12,7 @@ from .report import Finding, listed
 
 
 def runs(probe: Probe) -> Finding:
-    """Tests for finite numbers, or minus infinity for a word that is forbidden everywhere."""
+    """Tests whether logits are finite; a word may have minus infinity, but at every position."""
     sayable = can_be_said(probe.base)
     broken = ~probe.base.isfinite() & (sayable | ~sayable.any())
     if broken.any():
@@ -30,7 +30,7 @@ def runs(probe: Probe) -> Finding:
 
 
 def repeats(probe: Probe) -> Finding:
-    """Asks again: after other sentences, with other random numbers, and with gradients."""
+    """Tests whether later calls give equal logits, with other random numbers and with gradients."""
     base = probe.base
     with contextlib.suppress(AnswerError):
         probe(*probe.ragged[:2])
@@ -60,9 +60,9 @@ def repeats(probe: Probe) -> Finding:
 
 
 def without(probe: Probe, name: str, what: str, fix: str) -> Finding:
-    """Reports a fault where something has no effect, or a note where weights of zero explain it.
+    """Returns the finding that `what` has no effect: a fault, or a note if weights are zeros.
 
-    Some models begin with zeros, which hide what is behind them.
+    Some models begin with weights of zeros, which hide the effect of what comes before them.
     """
     zeros = [
         path
@@ -83,7 +83,7 @@ def require_same(
     counts: Tensor | None = None,
     mode: str = "",
 ) -> None:
-    """Raises AnswerError, a fault, unless two answers [B, T, V] differ by no more than rounding."""
+    """Raises AnswerError if two logits [B, T, V] differ, where `counts`, by more than rounding."""
     gap = apart(answer, expected)
     gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
     wide = (gap > probe.scale.close).any(0).nonzero()
@@ -94,7 +94,7 @@ def require_same(
 
 
 def padded(probe: Probe) -> Finding:
-    """Puts padding behind source and target, and short sentences beside long ones."""
+    """Tests whether logits stay the same with padding behind, and beside longer sentences."""
     answer = probe(F.pad(probe.source, (0, 2), value=probe.padding), probe.target)
     fix = "mask the source's padding in every layer of the encoder, and in cross-attention"
     require_same(probe, answer, probe.base, "with two words of padding behind the source", fix)
@@ -126,7 +126,7 @@ def padded(probe: Probe) -> Finding:
 
 
 def cached(probe: Probe, step: Forward) -> Finding:
-    """Computes two batches word by word; the first one's cache must not show in the second."""
+    """Tests if `step`, with a cache, gives the logits of one call, for two batches in a row."""
     source, target, real = probe.ragged
     fix = (
         "does each step stand at its own position, does the cache of every layer grow, and "
@@ -141,7 +141,7 @@ def cached(probe: Probe, step: Forward) -> Finding:
 
 
 def gradients(probe: Probe) -> dict[str, Tensor | None]:
-    """Returns the gradients of a cross-entropy with random labels, and writes no `.grad`."""
+    """Returns each parameter's gradient, by name, of a loss with random labels; sets no `.grad`."""
     named = {name: p for name, p in probe.model.named_parameters() if p.requires_grad}
     source, target, real = probe.ragged
     said = can_be_said(probe.base).to(probe.device)
@@ -158,10 +158,10 @@ def gradients(probe: Probe) -> dict[str, Tensor | None]:
 
 
 def gradient(probe: Probe) -> Finding:
-    """Tests whether every parameter gets a gradient, with its own or with other weights.
+    """Tests whether every parameter gets a gradient, with the model's weights or with others.
 
-    A vector that gets nothing but rounding is a note. A key's bias is one: it moves all scores of
-    a row together, and softmax does not see that.
+    If a vector gets nothing but rounding, that is a note. A key's bias does: it moves all scores
+    of a query alike, which softmax cancels.
     """
     try:
         found = gradients(probe)
@@ -213,6 +213,6 @@ def is_vector(g: Tensor | None) -> bool:
 
 
 def beside(name: str, sizes: dict[str, float]) -> float:
-    """Returns the largest gradient in the parameter's module."""
+    """Returns the largest gradient among the parameters of the module that has parameter `name`."""
     module = name.rpartition(".")[0]
     return max(size for other, size in sizes.items() if other.rpartition(".")[0] == module)

@@ -1,4 +1,4 @@
-"""Tests which words each output depends on, and which it must not know."""
+"""Tests which words an output depends on: all of the source, those of the target so far."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from .report import Finding
 
 
 def places(moved: Tensor) -> list[list[int]]:
-    """Returns the [output, word] pairs that are True in [words, outputs], the earliest first."""
+    """Returns [output, word] for each True in a tensor [words, outputs], the first output first."""
     return moved.t().nonzero().tolist()
 
 
 def causality(probe: Probe) -> Finding:
-    """Tests causality in both modes, since a norm over the batch leaks only in training mode."""
+    """Tests whether later target words move an output, also in training, where batch norms leak."""
     mode, moved = "", probe.influences[1]
     later = torch.ones_like(moved).tril(-1).bool()  # [word, output]: the word is later
     leaks = places((moved > probe.scale.same) & later)
@@ -44,7 +44,7 @@ def causality(probe: Probe) -> Finding:
 
 
 def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Finding:
-    """Tests whether each word moves each output, and a target word those from its place on."""
+    """Tests whether each source word moves each output, or each target word its own and later."""
     should = torch.ones_like(moved).bool()
     if word == "target":
         should = should.triu()
@@ -63,10 +63,10 @@ def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Find
 
 
 def own_words(probe: Probe) -> Finding:
-    """Tests whether each output knows the target words so far, its own among them.
+    """Tests whether each output depends on the target words so far, the newest included.
 
-    It is a note if attention leaves a word out, which the residual passes on. A source of one word
-    is tried as well, because cross-attention has no choice there.
+    It is a note if attention leaves that one out and only the residual passes it on. A source of
+    one word is tried too, because cross-attention has no choice there.
     """
     fix = "look for a mask that hides too much, or a target that is shifted twice"
     finding = reaches(probe, "own words", "target", probe.influences[1], fix)
@@ -83,15 +83,15 @@ def own_words(probe: Probe) -> Finding:
 
 
 def own_row_only(read: Tensor) -> Tensor:
-    """Marks each output's own row if earlier ones are read and it is not: twice [T, T]."""
+    """Marks, on the diagonal, outputs that read other rows but not their own: [T, T] → [T, T]."""
     unread = read.any(0) & ~read & torch.eye(len(read)).bool()
     return unread.index_fill(1, torch.tensor(0), value=False)  # the first may have no choice
 
 
 def source(probe: Probe) -> Finding:
-    """Tests whether each output knows every source word, and reads every row of the memory.
+    """Tests whether each output depends on every source word, and reads every row of the memory.
 
-    One row of the memory alone may know all words.
+    The second test is needed because one row of the memory may depend on all words.
     """
     fix = "is there cross-attention, and are its keys and values the memory?"
     finding = reaches(probe, "source", "source", probe.influences[0], fix)
@@ -103,16 +103,16 @@ def source(probe: Probe) -> Finding:
 
 
 def read_by_others_only(read: Tensor) -> Tensor:
-    """Marks the rows that only other outputs read, if this one reads any: twice [S, T]."""
+    """Marks rows that this output does not read, but others do, if it reads any: twice [S, T]."""
     return read.any(0) & read.any(1, keepdim=True) & ~read
 
 
 def unread(
     probe: Probe, side: int, left_out: Callable[[Tensor], Tensor]
 ) -> tuple[str, list[int]] | None:
-    """Returns the first module and [output, row] left out whatever the weights are, or None.
+    """Returns the first module's path and [output, row] that `left_out` marks, or None.
 
-    A sharp softmax and a router leave rows out, too, but others with other weights.
+    A sharp softmax leaves rows out, too; so a dozen weights are tried, and all must agree.
     """
     read: dict[str, Tensor] = {}
     for _ in probe.weights():
@@ -128,10 +128,10 @@ Kept = list[tuple[str, Tensor]]
 
 
 def rows_read(probe: Probe, side: int) -> dict[str, Tensor]:
-    """Returns the rows of each module's vectors that each output reads, [words, outputs], by name.
+    """Returns which rows of each module's output each logit depends on: {path: [words, outputs]}.
 
-    The modules nearest to the output come first. A row is read if a gradient comes to it in any
-    sentence, from any call of the module. Half precision may lose one, so there the dict is empty.
+    The modules nearest to the logits come first. A row counts if its gradient is not zero in any
+    sentence, in any call of the module. Half precision may lose one, so there the dict is empty.
     """
     length = (SOURCE, TARGET)[side]
     kept: Kept = []
@@ -160,7 +160,7 @@ def rows_read(probe: Probe, side: int) -> dict[str, Tensor]:
 
 
 def keep(kept: Kept, name: str, length: int, _: nn.Module, __: Any, returned: Any) -> None:
-    """Keeps what a module returns, or the first of several, if it is [B, L, D] or [L, B, D]."""
+    """Adds to `kept` the tensor [B, L, D] or [L, B, D] that a module returns, as a forward hook."""
     vectors = returned[0] if isinstance(returned, tuple) and returned else returned
     if isinstance(vectors, Tensor) and vectors.requires_grad and vectors.dim() == 3:
         kept += [(name, vectors)] * (sorted(vectors.shape[:2]) == sorted((ROWS, length)))

@@ -1,4 +1,4 @@
-"""Tests whether PyTorch knows all parts of a model, and whether tied parameters are one."""
+"""Tests whether a model's layers and tensors are registered, and its tied parameters are one."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ Hidden = dict[int, Path]  # by the id of each part
 
 
 def hidden(model: nn.Module) -> Hidden:
-    """Finds the layers and tensors that modules hold, in lists or dicts maybe, unseen by PyTorch.
+    """Returns, by id, the layers and tensors that modules hold but have not registered.
 
     Layers without tensors, such as activations, do not count, nor do tensors that were computed
-    from others, are empty, or are one number, which works wherever the model is.
+    from others, are empty, or are one number, which works on any device.
     """
     known = {id(part) for part in chain(model.modules(), model.parameters(), model.buffers())}
     found: Hidden = {}
@@ -35,7 +35,7 @@ def hidden(model: nn.Module) -> Hidden:
 
 
 def inside(value: Any, path: str = "") -> Iterator[Path]:
-    """Yields everything in nested lists, tuples, dicts and sets, with its path: `.heads[0]`."""
+    """Yields (path, object) for a value and all that its lists, tuples, dicts and sets hold."""
     met: set[int] = set()
     waiting: deque[Path] = deque([(path, value)])
     while waiting:
@@ -49,7 +49,7 @@ def inside(value: Any, path: str = "") -> Iterator[Path]:
 
 
 def leaves(output: Tensor) -> list[Tensor]:
-    """Returns the tensors that a backward pass from the output would give gradients to."""
+    """Returns the leaf tensors to which a backward pass from the output would give gradients."""
     found, waiting, met = [], [output.grad_fn], set()
     while waiting:
         node: Any = waiting.pop()
@@ -61,9 +61,9 @@ def leaves(output: Tensor) -> list[Tensor]:
 
 
 def registered(probe: Probe) -> Finding:
-    """Tests for parts that are hidden before and after a call, and for others that are trained.
+    """Tests for unregistered layers and tensors, and for trained tensors that are no parameters.
 
-    A tensor that each call leaves behind, such as its attention maps, does not stay the same.
+    Only what a module holds before and after a call counts: not the attention maps it leaves.
     """
     before = hidden(probe.model)
     trained = leaves(probe.watched(probe.target))
@@ -91,7 +91,7 @@ def registered(probe: Probe) -> Finding:
 
 
 def shared(probe: Probe, model: nn.Module, pairs: Sequence[tuple[str, str]]) -> Finding:
-    """Tests the named pairs of the model, which must be no copy, and looks for equal matrices."""
+    """Tests whether each named pair of parameters is one tensor, and no other two are copies."""
     named = dict(model.named_parameters(remove_duplicate=False))
     fix = "one parameter for both, b.weight = a.weight, and after it nothing that makes a new one"
     parted = [f"{a} and {b}" for a, b in pairs if not one_memory(named[a], named[b])]
@@ -119,7 +119,7 @@ def one_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def copies(model: nn.Module, vocabularies: Sequence[int]) -> tuple[list[str], list[str]]:
-    """Returns pairs of equal trained matrices: those with a row for each word, and others."""
+    """Returns the names of equal trained matrices: those with a row for each word, and others."""
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
     alike: dict[Any, list[tuple[str, Tensor]]] = {}
     for name, matrix in model.named_parameters():

@@ -47,12 +47,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Tells whether no fault was found; notes and what was not offered do not count."""
+        """Returns True if no verdict is "fault"; "note" and "not offered" are none."""
         return not self.faults
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """Maps each property to its verdict."""
+        """Returns a dictionary from each property's name to its verdict."""
         return {finding.property: finding.verdict for finding in self.findings}
 
     def __getitem__(self, name: str) -> Finding:
@@ -85,6 +85,6 @@ class Report:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Writes three names at most: "a, b, c and 5 more"."""
+    """Returns at most three of the names as one text, such as "a, b, c and 5 more"."""
     rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + rest

@@ -1,4 +1,4 @@
-"""Keeps a model and the machine's settings as they were before a check."""
+"""Restores a model, random generators and numerical precision after a check."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ from torch import nn
 
 @contextmanager
 def unchanged(model: nn.Module) -> Iterator[Callable[[], None]]:
-    """Puts a model and the global random numbers back at the end and when the function is called.
+    """Restores a model and the random generators at the end, and when the yielded one is called.
 
-    Modules get back their attributes, parameters and buffers, but not what their objects hold.
+    Modules get back attributes, parameters and buffers, but not what other objects hold inside.
     """
     dicts: list[dict[str, Any]] = []
     for module in model.modules():
@@ -47,7 +47,7 @@ def unchanged(model: nn.Module) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def precisely() -> Iterator[None]:
-    """Computes in full float32 without cuDNN, and sets the former precision again at the end.
+    """Switches to full float32 without cuDNN in a `with` block, and restores both at the end.
 
     cuDNN's convolutions take TF32, and its recurrent layers have no backward in evaluation mode.
     """

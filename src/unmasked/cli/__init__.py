@@ -63,7 +63,7 @@ def run() -> None:
 
 
 def parser_with(added: dict[str, Callable[[], ModuleType]]) -> argparse.ArgumentParser:
-    """Makes what reads a command's name, and imports the added ones only to describe them."""
+    """Returns a parser of the command's name; other packages' commands load only for --help."""
     described = added if sys.argv[1:] and sys.argv[1].startswith(("-h", "--h")) else {}
     modules = COMMANDS | {name: load() for name, load in described.items()}
     about = [
@@ -96,7 +96,7 @@ def open_streams() -> None:
 
 
 def use_utf8() -> None:
-    """Writes UTF-8, whatever the locale says, since text files and other programs expect it."""
+    """Sets standard output and error to UTF-8, whatever the locale: other programs expect it."""
     for stream in (sys.stdout, sys.stderr):  # standard input is read as bytes
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -38,9 +38,7 @@ def main(words: Sequence[str]) -> None:
     files = options.test if options.test and len(options.test) > 1 else None
     if options.test and not files:
         require_choice("--test", options.test[0], TESTS)
-    device = chosen_device(options.device)
-    translator = load(options.model)
-    translator.model.to(device)
+    translator = load(options.model, device=chosen_device(options.device))
     languages, own = translator.languages, OWN.get(str(translator.data.get("name")))
     test = options.test[0] if options.test else own
     if test is None:
@@ -83,7 +81,7 @@ def known_combinations(translator: Translator, options: Any) -> None:
 
 
 def published(about: Any, test: str, name: str) -> str:
-    """Returns the words for a score that stands in the model's card; empty if there is none."""
+    """Returns text such as ", published 31.20" for a score in the model's card, or empty text."""
     for key in ("scores", test, name):
         about = about.get(key) if isinstance(about, Mapping) else None
     return f", published {about:.2f}" if isinstance(about, int | float) else ""
@@ -92,7 +90,7 @@ def published(about: Any, test: str, name: str) -> str:
 def texts(
     translator: Translator, test: str, pairs: Sequence[tuple[str, str]], options: Any, **how: Any
 ) -> None:
-    """Prints BLEU and chrF on pairs of sentences, beside the published score of these weights."""
+    """Prints BLEU and chrF of the translations of pairs' sources, and the model card's scores."""
     pairs, penalty = pairs[: options.sentences], options.length_penalty
     if not pairs:
         raise invalid("--test", "sentences", "none", "check the files")

@@ -17,7 +17,7 @@ PENALTY = "of a beam; more: longer (what was chosen for the model, else 0.6)"
 
 
 def program() -> str:
-    """Returns the name under which the program was called."""
+    """Returns `unmasked` or `python -m unmasked`, whichever started the program."""
     return "unmasked" if Path(sys.argv[0]).stem == "unmasked" else "python -m unmasked"
 
 

@@ -90,7 +90,7 @@ def arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse
 
 
 def tables(options: Any) -> dict[str, dict[str, Any]]:
-    """Merges the preset's, the file's and --set's tables; or reads those of a resumed training."""
+    """Merges a recipe's tables from preset, TOML file and --set, or from a resumed training."""
     recipe: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     if options.train is options.preset is options.config is None:
         about = load(options.out / MODEL).about
@@ -110,7 +110,7 @@ def tables(options: Any) -> dict[str, dict[str, Any]]:
 
 
 def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
-    """Reads the tables of a recipe; raises ValueError if the file has anything else."""
+    """Returns the tables of a recipe's TOML file; raises ValueError if it has anything else."""
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -126,7 +126,7 @@ def read_toml(path: Path | Traversable) -> dict[str, dict[str, Any]]:
 
 
 def assignment(text: str) -> tuple[str, str, Any]:
-    """Splits `training.steps=500` into table, key and value: read as TOML, or else plain text."""
+    """Splits `training.steps=500` into table, key and value; what is no TOML value stays text."""
     where, equals, value = text.partition("=")
     table, _, key = where.strip().partition(".")
     if not equals or table not in TABLES or not key:

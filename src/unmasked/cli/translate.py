@@ -44,9 +44,7 @@ def main(words: Sequence[str]) -> None:
     if options.seed is not None:
         require_seed(options.seed)
         options.seed = generator_of(options.seed)  # one generator for all portions
-    device = chosen_device(options.device)
-    translator = load(options.model)
-    translator.model.to(device)
+    translator = load(options.model, device=chosen_device(options.device))
     sentences = options.sentences or lines(options.input)
     for number, sentence in enumerate(sentences):
         translator.numbered(number, sentence)  # raises for any sentence before the first is printed
@@ -63,7 +61,7 @@ def main(words: Sequence[str]) -> None:
 
 
 def require_options(options: Any) -> None:
-    """Raises ValueError unless every option has an effect."""
+    """Raises ValueError for options that contradict each other or would have no effect."""
     require_whole("--beam", 1 if options.beam is None else options.beam)
     if options.input and options.sentences:
         raise invalid("--input", "no sentences beside it", options.sentences[0], "leave one out")
@@ -86,7 +84,7 @@ def require_options(options: Any) -> None:
 
 
 def texts(translator: Translator, sentences: list[str], options: Any) -> list[str]:
-    """Returns a line for each sentence, or for each sample; of an empty sentence, empty lines."""
+    """Returns the translation of each sentence, or all its samples; empty for an empty sentence."""
     same = {"prefix": options.prefix, "progress": True}
     if options.sample is None:
         settings = {"beam_size": options.beam, "length_penalty": options.length_penalty}
@@ -99,7 +97,7 @@ def texts(translator: Translator, sentences: list[str], options: Any) -> list[st
 
 @contextmanager
 def opened(path: str | None) -> Iterator[Any]:
-    """Opens a file for writing; yields None where standard output is meant."""
+    """Yields a text file opened for writing, packed if it ends in .gz; None for standard output."""
     if path in (None, "-"):
         yield None
         return
@@ -113,7 +111,7 @@ def opened(path: str | None) -> Iterator[Any]:
 
 
 def lines(path: str | None) -> list[str]:
-    """Reads the lines of a file or of standard input, empty ones included."""
+    """Returns the lines of a file or of standard input, empty ones included."""
     if path not in (None, "-"):
         return list(lines_of(path))
     if sys.stdin.isatty():

@@ -9,11 +9,11 @@ __all__ = ["from_marian", "from_torch", "to_torch", "torch_masks"]
 
 
 def from_marian(folder: Path | str) -> Translator:
-    """Makes a translator of a folder in which Hugging Face's transformers keeps a MarianMT model.
+    """Returns a translator with a MarianMT model, from a folder of Hugging Face's transformers.
 
-    The folder decides beam, length penalty and the length that divides scores. Two vocabularies or
-    untied embeddings raise ValueError. Such models were trained on single sentences: of several in
-    one text, some may be lost. The weights are mapped, not copied: do not write over their file
-    while the translator is used.
+    The folder's files set beam size, length penalty and how scores are divided by length. Two
+    vocabularies or untied embeddings raise ValueError. Such models were trained on single
+    sentences: of several in one text, some may be lost. The weights are mapped, not copied: do not
+    write over their file while the translator is used.
     """
     return Translator.load(folder)

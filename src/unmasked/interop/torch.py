@@ -60,9 +60,12 @@ def from_torch(module: nn.Module, config: TransformerConfig | None = None, **opt
         ours: Any = MultiHeadAttention(*sizes, dropout=dropout, bias=bias)
         require_as_made(module, ours)
     elif isinstance(module, nn.Transformer):
-        given = stack_options(module)
+        first, last_norm = module.encoder.layers[0], module.encoder.norm
+        given = {**layer_options(first), "final_norm": last_norm is not None}
+        for name, stack in (("n_layers", module.encoder), ("n_decoder_layers", module.decoder)):
+            given[name] = len(stack.layers)
         own = TransformerConfig(source_vocab=1, target_vocab=1, **given)
-        require_as_made(module, without_numbers(own), module.encoder.layers[0])
+        require_as_made(module, without_numbers(own), first)
         config = TransformerConfig(**{**given, **options}) if config is None else config
         require_same(config, own)
         ours = Transformer(config)
@@ -85,7 +88,7 @@ KINDS = (Transformer, EncoderLayer, DecoderLayer)  # those with a configuration
 
 
 def require_as_configured(module: Any) -> None:
-    """Raises ValueError unless the module still is what its configuration makes."""
+    """Raises ValueError if a submodule is not what the module's own configuration makes."""
     with torch.device("meta"):
         if isinstance(module, MultiHeadAttention):
             dropout, bias = module.dropout, module.query.bias is not None
@@ -104,7 +107,7 @@ def require_as_configured(module: Any) -> None:
 
 
 def require_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> None:
-    """Raises ValueError unless PyTorch makes this module by the options of its first layer."""
+    """Raises ValueError unless torch.nn makes this module by the options of `ours` and `layer`."""
     given: Any = {}
     if layer is not None:
         given = {"activation": layer.activation, "bias": layer.linear1.bias is not None}
@@ -121,7 +124,7 @@ def require_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> No
 
 
 def torch_masks(source: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """Returns the masks for a call of nn.Transformer, where True means "hidden"."""
+    """Returns nn.Transformer's mask arguments for token IDs [B, S] and [B, T]; True hides."""
     return {
         "tgt_mask": ~causal_mask(target.shape[1], device=target.device),
         "src_key_padding_mask": source == PADDING,
@@ -141,7 +144,7 @@ Matches = Iterator[tuple[str, Tensor | None, Tensor | None]]
 
 
 def matching_tensors(ours: nn.Module, theirs: nn.Module) -> Matches:
-    """Yields our name, our tensor and their tensor, which may be views, or None for no bias."""
+    """Yields each parameter's name here, our tensor and torch.nn's, or a view; None for no bias."""
     mine = dict(ours.named_parameters(remove_duplicate=False))
     if isinstance(ours, Transformer):  # whose embeddings and generator are not converted
         mine = {name: x for name, x in mine.items() if name.startswith(("encoder", "decoder"))}
@@ -163,7 +166,7 @@ def matching_tensors(ours: nn.Module, theirs: nn.Module) -> Matches:
 
 
 def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:
-    """Returns the source in the other's rank: a convolution's [out, in, 1] is [out, in]."""
+    """Returns `source` shaped like `like`, with or without a convolution's last axis of size 1."""
     if source.dim() != like.dim():
         source = source.squeeze(-1) if source.dim() > like.dim() else source.unsqueeze(-1)
     if source.shape != like.shape:
@@ -173,7 +176,7 @@ def fitting(name: str, source: Tensor, like: Tensor) -> Tensor:
 
 
 def counterpart(ours: Any, **options: Any) -> nn.Module:
-    """Makes a module of torch.nn with new weights, and all biases, since our norms have theirs."""
+    """Returns torch.nn's module for ours, with new weights and, like our norms, with biases."""
     if isinstance(ours, MultiHeadAttention):
         options = {"dropout": ours.dropout, "bias": ours.query.bias is not None, **options}
         return nn.MultiheadAttention(ours.d_model, ours.n_heads, batch_first=True, **options)
@@ -216,7 +219,7 @@ def torch_transformer(config: TransformerConfig, options: dict[str, Any]) -> nn.
 
 
 def require_same(config: TransformerConfig, own: TransformerConfig) -> None:
-    """Raises ValueError where a configuration contradicts a module's own."""
+    """Raises ValueError if `config` contradicts `own`, which was read from the converted module."""
     unshaped = "n_heads norm norm_eps activation n_layers decoder_layers has_final_norm"
     for name in unshaped.split():  # no weight's shape shows these
         ours, theirs = getattr(config, name), getattr(own, name)
@@ -224,18 +227,8 @@ def require_same(config: TransformerConfig, own: TransformerConfig) -> None:
             raise invalid(f"config.{name}", f"{theirs!r} as in the module", repr(ours), "change it")
 
 
-def stack_options(module: nn.Transformer) -> dict[str, Any]:
-    """Reads the options of a TransformerConfig from an nn.Transformer."""
-    return {
-        **layer_options(module.encoder.layers[0]),
-        "n_layers": len(module.encoder.layers),
-        "n_decoder_layers": len(module.decoder.layers),
-        "final_norm": module.encoder.norm is not None,
-    }
-
-
 def layer_options(layer: Any) -> dict[str, Any]:
-    """Reads the options of a LayerConfig from a layer of torch.nn."""
+    """Returns the options of a LayerConfig that describe torch.nn's encoder or decoder layer."""
     known: dict[Any, str] = {function: name for name, function in ACTIVATION.items()}
     known |= {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "swish"}
     activation: Any = layer.activation

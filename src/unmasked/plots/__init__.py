@@ -1,4 +1,4 @@
-"""Each function here draws a figure, which also says in words what it shows."""
+"""Offers functions that draw figures, each with a description in words."""
 
 from .grids import attention_maps, batch_masks, batches, masks, matrices, sentence_maps
 from .lines import bars, curves

@@ -1,4 +1,4 @@
-"""Draws matrices, masks, attention maps and batches as grids, and tells each in words."""
+"""Draws matrices, masks, attention maps and batches as grids, and describes each in words."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -48,12 +48,12 @@ def matrices(
     limit: float | None = None,
     title: str = "",
 ) -> Picture:
-    """Draws heat maps side by side: on one scale, or with `numbers` in the cells each on its own.
+    """Draws heat maps side by side: on one colour scale, or on one each if `numbers` fill cells.
 
     `one_scale` keeps one scale with numbers, too. `signed` puts zero in the middle of the colours,
     which otherwise begin at the lowest value. `unit` says what the scale measures. The cells of
-    `marked`, (row, column) pairs for each map's name, get a frame. Beyond a `limit`, of either sign
-    if `signed`, the colours stay the same.
+    `marked`, (row, column) pairs for each map's name, get a frame. Values beyond `limit`, of either
+    sign if `signed`, have its colour.
     """
     arrays = {name: matrix(name, values) for name, values in matrices.items()}
     everything = np.concatenate([array.ravel() for array in arrays.values()])
@@ -87,7 +87,7 @@ def matrices(
 
 
 def limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
-    """Returns the lowest and highest finite value, or if signed two limits as far from zero."""
+    """Returns the lowest and highest finite value; if signed, -m and m for the greatest size m."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return 0.0, 1.0
@@ -120,7 +120,7 @@ HATCH = {PADDED: "////", FUTURE: "...."}
 
 
 def masks(masks: Mapping[str, Tensor], queries: Labels = None, keys: Labels = None) -> Picture:
-    """Draws masks side by side: rows are queries, columns the keys that they may attend to."""
+    """Draws masks side by side: rows are queries, columns keys, colours say why keys are hidden."""
     return mask_grid([[(title, mask, queries, keys) for title, mask in masks.items()]])
 
 
@@ -132,7 +132,7 @@ def batch_masks(
     decoder: Tensor,
     cross: Tensor,
 ) -> Picture:
-    """Draws the three masks of a Transformer in a row for each sentence, named by its words."""
+    """Draws a Transformer's three masks in a row for each sentence pair, labelled by its words."""
     return mask_grid(
         [
             [
@@ -179,7 +179,7 @@ def named(words: Labels, otherwise: str) -> str:
 
 
 def reasons_of(allowed: np.ndarray, keys: list[str]) -> np.ndarray:
-    """Tells for each pair whether the key is allowed, padding, in the future, or hidden."""
+    """Returns for each (query, key) one text of `FILL`: "may attend", or why the key is hidden."""
     row, column = np.indices(allowed.shape)
     padded = np.array([key == PAD for key in keys])[column]
     later = (column > row) & allowed.any(0)
@@ -202,8 +202,8 @@ def attention_maps(
 ) -> Picture:
     """Draws a panel of attention weights for each map: rows are queries, darker for more weight.
 
-    With `predicted` a decoder's rows are named "token read → next token". The words name the key
-    that gets most of each query's weight. The `marked` pairs (query, key) get a frame.
+    With `predicted` a decoder's rows are named "token read → next token". The picture's words
+    name each query's strongest key. The `marked` pairs (query, key) get a frame.
     """
     y = "queries"
     if predicted is not None:
@@ -216,7 +216,7 @@ def attention_maps(
 def sentence_maps(
     source: Sequence[str], target: Sequence[str], *, encoder: Tensor, decoder: Tensor, cross: Tensor
 ) -> Picture:
-    """Draws three attentions of one sentence: within the source, within the target, and across."""
+    """Draws one sentence pair's attention weights in the encoder, the decoder and between them."""
     return map_grid(
         [
             ("encoder", encoder, source, source),
@@ -273,7 +273,7 @@ KINDS = {"a word": COLOURS[0], "padding": FILL[PADDED]}
 
 
 def batches(batches: Mapping[str, Tensor]) -> Picture:
-    """Batches of tokens side by side: each row a sentence, what is padding in another colour."""
+    """Draws batches of token IDs side by side, a row a sentence, padding in another colour."""
     words = []
     with rc_context(STYLE):
         figure, axes = panels(1, len(batches), 2.6)

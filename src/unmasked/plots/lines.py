@@ -1,4 +1,4 @@
-"""Draws curves and bars."""
+"""Draws line charts and bar charts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def bars(
     digits: int = 2,
     most: float | None = None,
 ) -> Picture:
-    """Draws bars, a group for each name, with their numbers; `most` is where the axis ends."""
+    """Draws horizontal bars with their values, a group for each name, on an axis up to `most`."""
     words = []
     thick = 0.8 / max(1, len(series))
     with rc_context(OPEN):
@@ -61,10 +61,10 @@ def curves(
     height: float = 2.9,
     colours: Mapping[str, int] | None = None,
 ) -> Picture:
-    """Draws lines over one axis; where a value is NaN, a line has no point.
+    """Draws named lines over the values x; where a line's value is NaN, it has no point.
 
-    `mark` is a place for a vertical line and its label, and `low` is where the upright axis begins.
-    `colours` maps names to numbers of colours, so that lines look alike in several figures.
+    `mark` is (x, label) of a vertical line, and `low` is where the vertical axis begins.
+    `colours` maps line names to indices in `COLOURS`, so that several figures look alike.
     """
     words = []
     with rc_context(OPEN):

@@ -1,4 +1,4 @@
-"""Holds what all figures of the book share: their look, and that they say what they show."""
+"""Holds what all figures of the book share: style, colours, layout, and a description in words."""
 
 import io
 from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ OPEN = {**STYLE, "axes.spines.top": False, "axes.spines.right": False}  # for li
 
 
 class Picture:
-    """A picture holds a figure, and `words` for those who cannot see it, which notebooks test."""
+    """A picture holds a matplotlib figure and its description, `words`, which notebooks test."""
 
     def __init__(self, figure: Figure, words: str) -> None:
         self.figure, self.words = figure, words
@@ -87,7 +87,7 @@ def tiles(count: int, per_row: int, height: float) -> tuple[Figure, list[Axes]]:
 def legend(
     figure: Figure, fill: Mapping[str, str], hatch: Mapping[str, str], met: set[str]
 ) -> None:
-    """Adds a legend of the kinds of squares that were met."""
+    """Adds to the figure a legend of the names in `fill` that are in `met`, by colour and hatch."""
     handles = [
         Patch(fc=colour, hatch=hatch.get(kind, ""), ec=GREY, label=kind)
         for kind, colour in fill.items()
@@ -97,13 +97,13 @@ def legend(
 
 
 def in_a_row(names: Collection[str]) -> int:
-    """Returns how many names of a legend stand side by side, in rows as even as can be."""
+    """Returns the number of columns in which a legend of these names has even rows."""
     rows = ceil(len(names) / (4 if sum(map(len, names)) < 60 else 2))
     return ceil(len(names) / max(1, rows))
 
 
 def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
-    """Returns the last two dimensions as an array; raises ValueError unless the others are 1."""
+    """Returns the last two dimensions as a NumPy array; ValueError unless all others are 1."""
     array = values.detach().cpu().float().numpy() if isinstance(values, Tensor) else values
     if array.ndim < 2 or array.size != array.shape[-2] * array.shape[-1]:
         fix = "choose one of the batch and one head, such as x[0, 0]"
@@ -112,7 +112,7 @@ def matrix(name: str, values: Tensor | np.ndarray) -> np.ndarray:
 
 
 def labels(name: str, given: Sequence[str] | None, count: int) -> list[str]:
-    """Returns the labels given for rows or columns, or their numbers if there are none."""
+    """Returns the labels given for `count` rows or columns, or their numbers if given None."""
     if given is None:
         return [str(i) for i in range(count)]
     if len(given) != count:
@@ -123,7 +123,7 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> list[str]:
 def dress(
     axis: Axes, title: str, rows: Labels, columns: Labels, *, x: str = "", y: str = ""
 ) -> None:
-    """Sets title and ticks, and makes the words for padding grey."""
+    """Sets an axis's title, labels and ticks, and makes tick labels "<pad>" grey."""
     axis.set(title=title, xlabel=x, ylabel=y)
     axis.tick_params(length=0 if rows or columns else 3)
     if rows:
@@ -147,11 +147,11 @@ def few_powers(axis: Axis) -> None:
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Writes labels such as 0.05 and 2,000 on a logarithmic axis, not powers of ten."""
+    """Formats the labels of a logarithmic axis as 0.05 and 2,000, not as powers of ten."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def number(value: float) -> str:
-    """Writes a number with two significant digits or as an integer: 0.37, 3.1e-05, 1,200."""
+    """Returns a number as text, with two significant digits or whole: 0.37, 3.1e-05, 1,200."""
     return f"{value:.2g}" if abs(value) < 100 else f"{value:,.0f}"

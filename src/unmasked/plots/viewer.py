@@ -1,4 +1,4 @@
-"""Makes a viewer in which one looks through every layer and head of a sentence by hand."""
+"""Makes an HTML viewer of one sentence pair's attention weights, in every layer and head."""
 
 import hashlib
 import html
@@ -21,7 +21,7 @@ KINDS = {  # title → maps, and the sides whose words are queries and keys
 
 
 class View:
-    """A view holds a self-contained piece of HTML, and `words` for those who cannot see it."""
+    """A view holds a viewer as self-contained HTML, `page`, and its description, `words`."""
 
     def __init__(self, page: str, words: str) -> None:
         self.page, self.words = page, words
@@ -41,7 +41,7 @@ def attention_view(
     layer: int = 0,
     head: int = 0,
 ) -> View:
-    """Makes a viewer of one sentence's attention: choose layer and head, point at a word.
+    """Returns a viewer of one sentence pair's attention: choose layer and head, point at a word.
 
     The maps are those of `model(…, need_weights=True)` for a batch of one; the tokens are the words
     that the encoder and the decoder have read. It opens at cross-attention's `layer` and `head`.
@@ -70,12 +70,12 @@ def attention_view(
 
 
 def written(tokens: Sequence[str]) -> list[str]:
-    """Replaces by a question mark what UTF-8 cannot write."""
+    """Returns the tokens, with "?" for each character that UTF-8 cannot encode."""
     return [token.encode(errors="replace").decode() for token in tokens]
 
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:
-    """Returns the weights of one layer, [1, H, Q, S] or [H, Q, S], in whole percent."""
+    """Returns one layer's attention weights, [1, H, Q, S] or [H, Q, S], as whole percents."""
     layer = layer[0] if layer.dim() == 4 and len(layer) == 1 else layer
     if layer.dim() != 3 or layer.shape[1:] != (queries, keys):
         expected = f"one sentence's weights, [heads, {queries}, {keys}] as there are words"

@@ -1,1 +1,1 @@
-"""Reads and writes what stays on a disk: whole files, models, and a training's checkpoints."""
+"""Reads and writes files of models and of tensors with JSON, and locks a training's folder."""

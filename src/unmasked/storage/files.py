@@ -26,7 +26,7 @@ NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP)  # errors of file systems
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) -> None:
-    """Writes tensors, and `said` as JSON; if that fails, the old file stays as it was."""
+    """Writes tensors, and `said` as JSON in the header; if that fails, an old file stays whole."""
     text = json.dumps(said, ensure_ascii=False, default=as_json)
     text = text.encode(errors="replace").decode()  # a path need not be Unicode
     rows = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -50,7 +50,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], said: Mapping[str, Any]) ->
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lets one writer at a time into a folder, where the system can lock it."""
+    """Locks a folder during the block against other writers, where the system can do that."""
     with ExitStack() as after:
         with suppress(ImportError, OSError):  # Windows; some network drives
             import fcntl
@@ -63,10 +63,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Holds the lock of a training's folder, which a second training would overwrite.
-
-    It is held until the block ends, or the process does, however it ends.
-    """
+    """Locks a training's folder until block or process ends; raises ValueError if it is locked."""
     lock = FileLock(folder / LOCK, timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +83,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def flush(path: Path) -> None:
-    """Waits until a file is on the disk; for a folder, its names, where the system can do that."""
+    """Waits until a file's content, or a folder's list of names if possible, is on the disk."""
     folder = path.is_dir()
     with suppress(OSError) if folder else nullcontext():
         handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
@@ -97,7 +94,7 @@ def flush(path: Path) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Turns NumPy's numbers into Python's, and any other object into its text."""
+    """Returns NumPy's number as Python's, and any other object that JSON lacks as its text."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
@@ -110,18 +107,18 @@ def read(path: Path) -> tuple[dict[str, Tensor], Any]:
 
 
 def tensors_in(file: Any) -> dict[str, Tensor]:
-    """Copies the tensors of an open file, since the file on the disk may change afterwards."""
+    """Returns copies of an open safetensors file's tensors, as the file may change afterwards."""
     return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
 
 def said_in(file: Any) -> Any:
-    """Returns the JSON of an open file; None if `write` did not write it."""
+    """Returns the JSON in an open file's header; None if `write` did not write the file."""
     return json.loads((file.metadata() or {}).get(HEAD, "null"))
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """Opens one file: safetensors does so twice, and another may be renamed to it in between."""
+    """Yields a safetensors file, opened; opens again if the file was replaced in the meantime."""
     try:
         before = None
         while before != (before := version(path)):
@@ -144,7 +141,7 @@ def bytes_of(path: Path) -> bytes:
 
 
 def stat_of(path: Path) -> os.stat_result:
-    """Raises ValueError for a device or a pipe, whose content may never end."""
+    """Returns a file's stat; raises ValueError for a device or a pipe, which may never end."""
     if path.exists() and not path.is_file():
         raise ValueError(f"a {path.name} that is no file")
     return path.stat()

@@ -1,8 +1,8 @@
 """Reads models in OPUS-MT's format, in which Hugging Face's transformers keeps Marian's models.
 
 `config.json` names sizes, `vocab.json` numbers the pieces of both languages, `source.spm` and
-`target.spm` split the texts. Their padding, which also begins each target, is the last token; ours
-are the first two. Our bias keeps the token that begins a target from ever being generated.
+`target.spm` split the texts. There the last token pads and begins each target; here the first two
+tokens do. A bias in the generator keeps BOS, which begins a target, from being generated.
 """
 
 import json
@@ -33,7 +33,7 @@ NAMES = {  # replaced in this order
 def read_marian(
     folder: Path, kept: Mapping[str, Any]
 ) -> tuple[TransformerConfig, dict[str, Tensor], Pieces, Pieces, dict[str, Any]]:
-    """Reads a folder whose config.json says `kept`; returns what `storage.model.Kept` holds."""
+    """Returns a folder's configuration, tensors, vocabularies, card; `kept` is its config.json."""
     require_allowed(folder, kept)
     numbers, file = json.loads(bytes_of(folder / "vocab.json")), folder / "generation_config.json"
     given = {**kept, **(json.loads(bytes_of(file)) if file.exists() else {})}
@@ -63,7 +63,7 @@ def read_marian(
 
 
 def require_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
-    """Raises RefusedError for a model that is intact, but of a kind that we cannot express."""
+    """Raises RefusedError for an intact model that a TransformerConfig cannot describe."""
     found = {**kept, "target_vocab.json": (folder / "target_vocab.json").exists()}
     for name, allowed in {
         "share_encoder_decoder_embeddings": [True],
@@ -80,17 +80,15 @@ def require_allowed(folder: Path, kept: Mapping[str, Any]) -> None:
 
 
 def tensors_in(folder: Path) -> dict[str, Tensor]:
-    """Maps the weights into memory, so that a tensor which nobody uses takes no room."""
+    """Returns a folder's weights by name, mapped, so that an unused tensor takes no memory."""
     if (folder / SAFE).exists():
         with opened(folder / SAFE) as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     path = folder / PICKLE
+    stat_of(path)
     try:
-        stat_of(path)
         mmap = zipfile.is_zipfile(path)  # PyTorch before 1.6 wrote no zip files
         found = torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
-    except OSError:
-        raise
     except Exception as error:  # of many kinds, some with advice that nobody should follow
         raise ValueError(f"a {path.name} that cannot be read ({type(error).__name__})") from None
     for name, x in dict(found).items():
@@ -102,7 +100,7 @@ def tensors_in(folder: Path) -> dict[str, Tensor]:
 def renamed(
     theirs: Mapping[str, Tensor], config: TransformerConfig, order: list[int]
 ) -> dict[str, Tensor]:
-    """Returns the tensors under our names, with the vocabulary's rows in the `order` given."""
+    """Returns Marian's tensors under our names; row i of the vocabulary is their row `order[i]`."""
     found = {}
     for name, tensor in theirs.items():
         if ".layers." in name:

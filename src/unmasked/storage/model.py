@@ -1,4 +1,4 @@
-"""Keeps a translator in one file: its weights, and in their head configuration, words and card.
+"""Keeps a translator in one file: weights, and in its header configuration, vocabularies and card.
 
 A file may come from anywhere: sizes are compared with the weights before memory is taken, nothing
 in the file is run, and an error says in one sentence what is wrong. Folders of version 0.3, whose
@@ -49,7 +49,7 @@ class Kept(NamedTuple):
 
 
 def write(path: Path, kept: Kept, dtype: torch.dtype | None = None) -> None:
-    """Writes a model's file; a `dtype` rounds the weights."""
+    """Writes a translator as one .safetensors file, its weights rounded to `dtype` if given."""
     require_choice("dtype", dtype, DTYPES)
     if path.suffix != ".safetensors":
         fix = f"call it {path / MODEL if path.is_dir() else f'{path}.safetensors'}"
@@ -75,7 +75,7 @@ def words_said(source: Vocabulary, target: Vocabulary) -> dict[str, Any]:
 
 
 def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
-    """Returns the tensors of a model; raises ValueError if `read` could not make it again."""
+    """Returns weights by name, tied ones once; ValueError if modules are not as configured."""
     twin, fix = without_numbers(model.config), "change the configuration, or use torch.save"
     if paths := differences(model, twin, DROPOUT):
         kinds = {path: f" ({type(part).__name__})" for path, part in model.named_modules()}
@@ -103,7 +103,7 @@ def tensors_to_keep(model: Transformer) -> dict[str, Tensor]:
 
 
 def read(path: Path, make: Callable[[Kept], Made]) -> Made:
-    """Calls `make` with the model in a file or folder; a ValueError says what is wrong with it."""
+    """Returns `make(kept)` for the model in a file or folder; a damaged one raises ValueError."""
     try:
         return make(found_in(path))
     except OSError as error:
@@ -131,7 +131,7 @@ def found_in(path: Path) -> Kept:
 
 
 def of_folder(folder: Path, said: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
-    """Returns a version 0.3 folder's file of weights, and the head that it would have today."""
+    """Returns a version 0.3 folder's weights file, and `said`, its config.json, as a new header."""
     found: dict[str, Path] = {}
     for name in said["sums"]:
         if not (named := OURS.fullmatch(name)):
@@ -147,7 +147,7 @@ def of_folder(folder: Path, said: dict[str, Any]) -> tuple[Path, dict[str, Any]]
 
 
 def parsed(path: Path, said: Any = None) -> Kept:
-    """Reads a model whose weights are in a file, and whose description is `said` or in its head."""
+    """Reads a model from its weights file, with `said`, if given, in place of the header's JSON."""
     with files.opened(path) as file:
         said = files.said_in(file) if said is None else said
         found = said.get("format") if isinstance(said, Mapping) else said
@@ -175,7 +175,7 @@ def words_in(said: Mapping[str, Any]) -> tuple[Vocabulary, Vocabulary]:
 
 
 def require_sizes(config: TransformerConfig, shapes: Mapping[str, list[int]]) -> None:
-    """Raises ValueError unless the weights have the configured shapes; takes no memory for them."""
+    """Raises ValueError unless these shapes are the configured model's; takes no memory for it."""
     layers = config.n_layers + config.decoder_layers
     if 10 * config.n_layers + 16 * config.decoder_layers > len(shapes):  # without biases
         raise ValueError(f"{layers:,} layers and weights of {len(shapes)} tensors")

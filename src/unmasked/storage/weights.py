@@ -9,7 +9,7 @@ from ..errors import invalid
 
 
 def tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    """Returns what must be kept: each tied tensor once, and no table that can be computed again."""
+    """Returns a module's tensors to keep, by name: tied ones once, none that is computed anew."""
     kept = set(module.state_dict(keep_vars=True))
     named = [*module.named_parameters(), *module.named_buffers()]
     return {name: tensor.detach() for name, tensor in named if name in kept}
@@ -20,7 +20,7 @@ def shapes_in(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
 
 
 def require_shapes(own: Mapping[str, list[int]], others: Mapping[str, list[int]]) -> None:
-    """Raises ValueError unless the others have the names and shapes of a model's own tensors."""
+    """Raises ValueError unless a model's tensors and a file's have the same names and shapes."""
     if missing := own.keys() - others.keys():
         raise invalid("weights", f"a tensor {min(missing)!r}", "none", "take this model's own file")
     if unknown := others.keys() - own.keys():
@@ -40,7 +40,7 @@ def require_finite(tensors: Mapping[str, Tensor], fix: str) -> None:
 
 
 def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Gives a module on the meta device these tensors as its own, without copying them."""
+    """Makes tensors the parameters and buffers of a module on the meta device, without copying."""
     require_shapes(shapes_in(tensors_of(module)), shapes_in(tensors))
     # This memory is never touched. `to_empty` does the same, but takes a second to load SymPy.
     module._apply(lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
@@ -50,7 +50,7 @@ def filled(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def set_tensors(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Copies into a module the tensors that `tensors_of` took out of it or of one like it."""
+    """Copies tensors, as `tensors_of` returns them, into the module's own of the same names."""
     own = tensors_of(module)
     require_shapes(shapes_in(own), shapes_in(tensors))
     for name, tensor in tensors.items():

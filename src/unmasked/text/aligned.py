@@ -1,10 +1,10 @@
-"""Holds two sentences and which of their words say the same."""
+"""Defines a pair of a German and an English sentence, with the words that correspond."""
 
 from typing import NamedTuple
 
 
 class Pair(NamedTuple):
-    """A Pair holds two sentences, in lower case and without a full stop, and their alignment."""
+    """A Pair holds two sentences, in lower case, without a full stop, and their word alignment."""
 
     german: str
     english: str

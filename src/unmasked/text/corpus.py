@@ -23,7 +23,7 @@ LINE = 1 << 24  # bytes of a line at most
 def batches_by_tokens(
     lengths: Sequence[int], max_tokens: int, *, generator: torch.Generator | None = None
 ) -> list[list[int]]:
-    """Puts each sentence's number into one batch, of at most `max_tokens` with its padding.
+    """Returns batches of sentences' indices: each in one, of at most `max_tokens` with padding.
 
     A batch has sentences of similar length; those of one length, and the batches, are shuffled.
     For pairs give the longer of the two lengths.
@@ -48,7 +48,7 @@ Pair = tuple[Sequence[int], Sequence[int]]  # a source with its EOS; a target be
 def short(
     pairs: Iterable[tuple[str, str]], source: Vocabulary, target: Vocabulary, longest: int | None
 ) -> Iterator[Pair]:
-    """Yields pairs as token IDs, without those where a model reads more than `longest`."""
+    """Yields pairs of texts as token IDs, without those of more than `longest` tokens on a side."""
     for one, other in pairs:
         read, written = [*source.encode(one), EOS], [BOS, *target.encode(other)]
         if longest is None or max(len(read), len(written)) <= longest:
@@ -56,7 +56,7 @@ def short(
 
 
 class Cursor(NamedTuple):
-    """A Cursor says how far a training has come: so many batches of this epoch are done."""
+    """A Cursor is a position in a corpus: `done` batches of this epoch are trained on."""
 
     epoch: int = 0
     done: int = 0
@@ -65,7 +65,7 @@ class Cursor(NamedTuple):
 class Corpus:
     """A Corpus holds pairs of token IDs: sources end with EOS, targets stand between BOS and EOS.
 
-    `joint` says that each ID means the same on both sides, so that they can change places.
+    `joint` says that each ID means the same on both sides, so that source and target can swap.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Corpus:
         *,
         longest: int | None = None,
     ) -> Corpus:
-        """Encodes pairs of sentences, except those of more than `longest` tokens."""
+        """Returns a Corpus of the pairs' token IDs, without pairs of more than `longest` tokens."""
         both = list(short(pairs, source, target, longest))
         sides = [read for read, _ in both], [written for _, written in both]
         return cls(*sides, joint=same_words(source, target))
@@ -99,11 +99,11 @@ class Corpus:
         return len(self.pairs)
 
     def buffers(self) -> Iterator[list[Pair]]:
-        """Yields the pairs in lists that are shuffled as a whole: here all in one."""
+        """Yields lists of pairs, each to be shuffled as a whole: here one list with all pairs."""
         yield self.pairs
 
     def epoch(self, epoch: int, max_tokens: int, seed: int) -> Iterator[list[Pair]]:
-        """Yields the batches of one pass: each of similar lengths, shuffled within a buffer."""
+        """Yields a pass's batches of pairs, each of similar lengths, in an order from the seed."""
         generator = torch.Generator().manual_seed(seed + 1_000_003 * epoch)
         for held in self.buffers():
             lengths = [max(len(source), len(target)) for source, target in held]
@@ -113,7 +113,7 @@ class Corpus:
     def stream(
         self, max_tokens: int, seed: int, start: tuple[int, int] = (0, 0)
     ) -> Iterator[tuple[list[Pair], Cursor]]:
-        """Yields batches without end, each with the position in the data that follows it."""
+        """Yields batches, epoch after epoch, from the cursor `start`, each with the next Cursor."""
         epoch, done = start
         while True:
             number = 0
@@ -128,18 +128,18 @@ class Corpus:
     def batch(
         self, pairs: Sequence[Pair] | None = None, back: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Pads some pairs, or all: [B, S], [B, T + 1]; or, with `back`, [B, T], [B, S + 1]."""
+        """Returns pairs (or all) as padded source [B, S], target [B, T + 1]; if `back`, swapped."""
         pairs = self.pairs if pairs is None else pairs
         source, target = pad([source for source, _ in pairs]), pad([target for _, target in pairs])
         return (target[:, 1:], F.pad(source, (1, 0), value=BOS)) if back else (source, target)
 
     def labels(self, pairs: Sequence[Pair] | None = None, back: bool = False) -> int:
-        """Counts the tokens that the decoder has to predict in some pairs, or in all."""
+        """Counts the tokens that the decoder predicts in pairs, or all; if `back`, in sources."""
         pairs = self.pairs if pairs is None else pairs
         return sum(len(source) if back else len(target) - 1 for source, target in pairs)
 
     def fingerprint(self) -> str:
-        """Returns a digest that is the same for the same sentences in the same order."""
+        """Returns a digest of all token IDs, the same for the same sentences in the same order."""
         digest = hashlib.sha256()
         for sentence in chain(*zip(*self.pairs, strict=True)):
             digest.update(repr(list(sentence)).encode())
@@ -175,13 +175,13 @@ class StreamedCorpus(Corpus):
             yield some
 
     def fingerprint(self) -> str:
-        """Returns a digest that is the same for the same first buffer of the same size."""
+        """Returns a digest of the first buffer's size and token IDs; later pairs do not count."""
         first = next(self.buffers(), [])
         return hashlib.sha256(repr((self.buffer, first)).encode()).hexdigest()[:16]
 
 
 def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
-    """Yields the lines of two files in pairs."""
+    """Yields pairs of lines, one of each file; raises ValueError where one file ends first."""
     for number, (a, b) in enumerate(zip_longest(lines_of(source), lines_of(target)), 1):
         if a is None or b is None:
             ended = source if a is None else target
@@ -191,7 +191,7 @@ def lines(source: Path | str, target: Path | str) -> Iterator[tuple[str, str]]:
 
 
 def lines_of(path: Path | str) -> Iterator[str]:
-    """Yields the lines of a UTF-8 text, which may be zipped as .gz; a lone \\r ends no line."""
+    """Yields a UTF-8 file's lines without their ends, unpacked if .gz; a lone \\r ends no line."""
     try:
         opened: Any = gzip.open if str(path).endswith(".gz") else open
         with opened(path, "rb") as file:

@@ -42,8 +42,8 @@ def multi30k(split: str = "train") -> list[tuple[str, str]]:
     variable UNMASKED_DATA names, or from its subfolder multi30k. Without the variable they are
     downloaded once, into the user's cache; an OSError says why a download failed.
 
-    Each use checks the sum of each file. For the test sets of 2017 and 2018 the known sums are MD5:
-    they show damage, but not a forgery.
+    Each use compares each file's checksum. For the test sets of 2017 and 2018 it is MD5, which
+    shows damage, but not a forgery.
     """
     require_choice("split", split, SPLITS)
     german, english = (read_lines(locate(f"{split}.{side}.gz")) for side in ("de", "en"))
@@ -51,7 +51,7 @@ def multi30k(split: str = "train") -> list[tuple[str, str]]:
 
 
 def locate(name: str) -> Path:
-    """Returns the path of a file, after a download if need be."""
+    """Returns a file's path: in the folder that UNMASKED_DATA names, or else downloaded."""
     if not (variable := os.environ.get("UNMASKED_DATA")):
         return download(name)
     folder = Path(os.path.expanduser(variable))
@@ -63,7 +63,7 @@ def locate(name: str) -> Path:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Returns the lines of a file; raises ValueError unless its sum is the known one."""
+    """Returns a .gz file's stripped lines; raises ValueError unless its checksum is in SUMS."""
 
     def wrong(expected: str, got: str) -> ValueError:
         return invalid(str(path), expected, got, f"put {BASE}{path.name} there")
@@ -85,10 +85,10 @@ def read_lines(path: Path) -> list[str]:
 
 
 def download(name: str) -> Path:
-    """Returns a file of the user's cache, fetched if it is missing or its sum is another.
+    """Returns a file's path in the user's cache, fetched if missing or of another checksum.
 
-    Pooch tries again, checks the sum, and names a file when it is whole: a download that breaks
-    off leaves nothing behind, and several processes may do this at once.
+    Pooch tries again, compares the checksum, and names a file when it is complete: a download that
+    breaks off leaves nothing behind, and several processes may do this at once.
     """
     try:
         with warnings.catch_warnings():

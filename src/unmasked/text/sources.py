@@ -39,19 +39,19 @@ class Data(NamedTuple):
 
 
 def phrasebook_data(count: int = 40_000, seed: int = 0) -> Data:
-    """Draws pairs from German to English, and takes the vocabularies from these pairs."""
+    """Returns `count` phrasebook pairs, German to English, and the vocabularies of their words."""
     require_seed(seed)
     pairs = [(pair.german, pair.english) for pair in sentence_pairs(count, seed=seed)]
     return Data(pairs, Words.of(german for german, _ in pairs), Words.of(text for _, text in pairs))
 
 
 def phrasebook_test(count: int) -> list[Pair]:
-    """Draws pairs in which words are combined as in no training pair."""
+    """Returns phrasebook pairs with combinations, as of verb and object, of no training pair."""
     return sentence_pairs(count, seed=1, held_out=True)
 
 
 def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000) -> Data:
-    """Loads Multi30k's captions, and learns subwords that both languages share."""
+    """Returns Multi30k's captions, for training and validation, and subwords for both languages."""
     directed([], source, target)  # before anything is downloaded
     require_whole("vocabulary", vocabulary, 100)
     german, english = (list(side) for side in zip(*multi30k("train"), strict=True))
@@ -61,7 +61,7 @@ def multi30k_data(source: str = "de", target: str = "en", vocabulary: int = 4000
 
 
 def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list[tuple[str, str]]:
-    """Returns pairs of (German, English) as (source, target)."""
+    """Returns pairs of (German, English) as (source, target), swapped if the source is `en`."""
     if [source, target] not in (["de", "en"], ["en", "de"]):
         fix = "choose de and en, or en and de"
         raise invalid("source and target", "two languages", f"{source} and {target}", fix)
@@ -72,7 +72,7 @@ def directed(pairs: Sequence[tuple[str, str]], source: str, target: str) -> list
 
 
 class Texts:
-    """Texts reads the pairs of two files anew each time, except empty and held-out ones."""
+    """A Texts yields two files' pairs of lines, read anew each time, no empty or held-out ones."""
 
     def __init__(self, name: str, files: Sequence[str]) -> None:
         self.files = two_files(name, files)
@@ -101,7 +101,7 @@ class Texts:
         return len(self.marks) - int(np.isin(self.marks, list(self.held)).sum())
 
     def hold_out(self, seed: int) -> list[tuple[str, str]]:
-        """Draws and returns pairs that this object leaves out from now on, with their copies."""
+        """Returns pairs drawn for validation; from now on iteration skips them and their copies."""
         distinct = np.unique(self.marks)
         count = max(min(len(distinct) // 10, USUAL), min(len(distinct) // 100, MOST))
         if count < LEAST:
@@ -116,7 +116,7 @@ class Texts:
 
 
 def mark(pair: tuple[str, str]) -> int:
-    """Returns a number of 64 bits that is the same for the same two texts on every machine."""
+    """Returns a 64-bit hash of two texts, the same on every machine, to recognize a pair by."""
     text = "\n".join(pair).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
@@ -131,9 +131,9 @@ def files_data(
     seed: int = 0,
     words: tuple[Vocabulary, Vocabulary] | None = None,
 ) -> Data:
-    """Reads two files of the user's, and learns subwords that both share, or uses `words`.
+    """Returns the data of two files of the user's, with subwords learnt from both, or with `words`.
 
-    Without two other files for validation, some pairs are held out for it.
+    Without two validation files in `valid`, some training pairs are held out instead.
     """
     require_whole("vocabulary", vocabulary, 100)
     require_whole("max_length", max_length, 2)
@@ -177,12 +177,12 @@ SOURCES: Mapping[str, Callable[..., Data]] = {
 def languages(
     name: object = None, source: str = "de", target: str = "en", **_: Any
 ) -> tuple[str, str] | None:
-    """Returns the source's and the target's language, if a recipe's [data] can choose them."""
+    """Returns source and target language of a recipe's [data] if it is multi30k, else None."""
     return (source, target) if name == "multi30k" else None
 
 
 def load_data(name: str, options: Mapping[str, Any], **more: Any) -> Data:
-    """Loads the data that a recipe's [data] describes; a recipe cannot set what is in `more`."""
+    """Returns the data that a recipe's [data] describes; `more` are options that it cannot set."""
     require_choice("data.name", name, tuple(SOURCES))
     found = inspect.signature(SOURCES[name]).parameters.values()
     known = [each.name for each in found if each.kind is not each.KEYWORD_ONLY]

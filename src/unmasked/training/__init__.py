@@ -1,4 +1,4 @@
-"""Trains models: `fit` is the shortest loop; `train` can be killed, resumed and shared out."""
+"""Trains models: `fit` is the shortest loop; `train` can be resumed and use several processes."""
 
 from .fit import fit
 from .history import History

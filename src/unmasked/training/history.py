@@ -1,4 +1,4 @@
-"""Keeps what a training measures, as a table that can be shown, drawn and written to a file."""
+"""Keeps a training's losses and other measures as a table, to be shown, drawn and written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = dict[str, float]
 
 
 class History:
-    """A History has a row for each measured step; a row lacks the columns not measured there."""
+    """A History is a table: `rows` has a dictionary of what was measured at each noted step."""
 
     def __init__(self, rows: list[Row] | None = None) -> None:
         self.rows: list[Row] = rows or []
@@ -27,7 +27,7 @@ class History:
         self.rows[-1].update(values)
 
     def __getitem__(self, name: str) -> list[float]:
-        """Returns a column: the values of all rows that have it."""
+        """Returns the numbers of a column, such as `loss`, from all rows that have it."""
         self.require(name)
         return [row[name] for row in self.rows if name in row]
 
@@ -35,13 +35,13 @@ class History:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def require(self, *names: str) -> None:
-        """Raises ValueError unless each name is that of a column."""
+        """Raises ValueError for a name that no row has as a column."""
         if unknown := [name for name in names if name not in self.names()]:
             fix = f"there are {', '.join(self.names())}" if self.rows else "train first"
             raise invalid("names", "columns that were measured", unknown[0], fix)
 
     def table(self, *names: str, last: int = 10) -> str:
-        """Returns the last rows as text."""
+        """Returns the last rows as text, with the named columns or else all."""
         self.require(*names)
         columns = list(names) or self.names()
         lines = [[cell(row[n]) if n in row else "" for n in columns] for row in self.rows[-last:]]
@@ -55,7 +55,7 @@ class History:
         return self.table()
 
     def plot(self, *names: str, **options: Any) -> Picture:
-        """Draws columns over the steps: the loss, unless others are named."""
+        """Returns a picture of the named columns, or else of the loss, over the training steps."""
         from ..plots.lines import curves  # matplotlib is slow to load, and most runs draw nothing
 
         columns = list(names) or ["loss"]
@@ -69,7 +69,7 @@ class History:
         return curves(lines, [row["step"] for row in rows], **{**labels, **options})
 
     def write(self, path: Path | str) -> None:
-        """Writes the table as CSV."""
+        """Writes all rows to a CSV file."""
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.names())
             writer.writeheader()
@@ -77,5 +77,5 @@ class History:
 
 
 def cell(value: float) -> str:
-    """Writes a number with four significant digits, or all those before the decimal point."""
+    """Returns a number as text with four significant digits, or all before the decimal point."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -20,11 +20,11 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Says whether this process is the one that writes and prints."""
+        """Returns True in the process of rank 0, which alone writes files and prints."""
         return self.rank == 0
 
     def total(self, value: Tensor) -> Tensor:
-        """Sums a tensor over all processes, in place."""
+        """Sums a tensor over all processes, in place, and returns it."""
         if self.count > 1:
             distributed.all_reduce(value)
         return value
@@ -32,9 +32,9 @@ class Processes:
 
 @contextmanager
 def processes(device: torch.device | str | None = None) -> Iterator[Processes]:
-    """Joins the processes that torchrun has started; without torchrun there is one process.
+    """Yields rank, count and device of this process, after joining those that torchrun has started.
 
-    Each process gets a GPU of its own, and NCCL between them; without GPUs, the CPU and gloo.
+    Without torchrun there is one. Of several, each has a GPU and NCCL, or else the CPU and gloo.
     """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     chosen = torch.device(device) if device is not None else best_device()

@@ -1,4 +1,4 @@
-"""Describes a training: its steps, learning rate, optimiser, precision and random seed.
+"""Holds the settings of a training: steps, learning rate, optimizer, precision and random seed.
 
 The same recipe, data, processor and number of threads give the same weights.
 """
@@ -73,15 +73,15 @@ class Recipe:
 
 
 def goes_back(step: int, recipe: Recipe) -> bool:
-    """Says whether a step, counted from 1, translates target to source (Ding et al., 2021)."""
+    """Returns True if a step, counted from 1, trains target to source (Ding et al., 2021)."""
     return step % 2 == 0 and step <= recipe.both_ways * recipe.steps
 
 
 def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
     """Returns the learning rate of a step, counted from 1.
 
-    The paper's (equation 3) rises in a line and falls like 1/√step. The trapezoid rises in a line,
-    stays, and falls in a line to nearly 0 at the end.
+    The paper's schedule (equation 3) rises in a line and falls like 1/√step. The trapezoid rises in
+    a line, stays, and falls in a line to nearly 0 at the end.
     """
     require_whole("step", step)
     peak = (d_model * recipe.warmup) ** -0.5 if recipe.rate is None else recipe.rate
@@ -93,7 +93,7 @@ def rate_at(step: int, recipe: Recipe, d_model: int) -> float:
 
 
 def optimizer_for(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Makes Adam as in section 5.3, or AdamW, which decays matrices, but no bias and no norm."""
+    """Returns the paper's Adam (5.3), or AdamW, which decays matrices, but no biases and norms."""
     parameters = list(model.parameters())
     options: dict[str, Any] = {"betas": (0.9, recipe.beta2), "eps": 1e-9, "fused": True}
     if recipe.optimizer == "adam":

@@ -72,14 +72,14 @@ def train_files(
             as the training goes, in portions that are shuffled: shuffle the files.
         valid: two files for validation; without them a tenth of the distinct pairs (at most 200, or
             a hundredth of many) is drawn by the recipe's seed and held out.
-        out: the folder for `model.safetensors`, which from the first note on holds the model with
+        out: the folder for `model.safetensors`, which after each validation has the model with
             the lowest validation loss, `checkpoint.safetensors`, `history.csv`, and its picture.
         size: tiny (the default), small or base; also decides the steps and rates.
         config: changes to the size's configuration, or a whole `TransformerConfig`.
         recipe: changes to the size's recipe, such as `{"steps": 8000}`, or a whole `Recipe`.
         start: a translator, or a name for `unmasked.load`, whose training goes on with these texts
             and its own vocabulary; the default recipe then has fewer steps and a lower rate.
-        resume: continues the folder's training, with the same bits; with more `steps`, also one
+        resume: continues the folder's training as if never stopped; with more `steps`, also one
             that had ended.
         device: the best available one, unless one is named.
         progress: shows a bar, below the lines that are printed.
@@ -105,7 +105,7 @@ def as_table(values: Recipe | TransformerConfig | Mapping[str, Any] | None) -> d
 
 
 def sized(tables: Tables, size: str | None = None, start: object = None) -> Tables:
-    """Fills the tables with the defaults of a size, or of a training that goes on from `start`."""
+    """Returns a recipe's tables, completed by the defaults for a model's size or for `start`."""
     if tables["data"].get("name") != "files":
         for name, value in (("size", size), ("start", start)):
             if value is not None:
@@ -138,9 +138,9 @@ def run(
     resume: bool = False,
     progress: bool = True,
 ) -> bool:
-    """Trains what the tables describe; returns True in the first process, or the only one.
+    """Trains the model of a recipe's tables; returns True in the process of rank 0, else False.
 
-    The folder then holds the best model, or, where no sentences are held out, the last one.
+    The folder `out` then holds the best model, or, without validation sentences, the last one.
     """
     recipe = build(Recipe, "training", tables["training"])
     where = begin(out, resume)  # raises before a long text is read
@@ -169,7 +169,7 @@ def run(
 def prepared(
     tables: Tables, recipe: Recipe, start: Translator | Path | str | None
 ) -> tuple[Data, Translator]:
-    """Returns the data, and a translator: a new one for them, or a copy of `start`."""
+    """Returns a recipe's data and the translator to train: a new one, or a copy of `start`."""
     options = dict(tables["data"])
     name = options.pop("name")
     more: dict[str, Any] = {"seed": recipe.seed} if name == "files" else {}
@@ -186,7 +186,7 @@ def prepared(
 
 
 class Validation:
-    """A Validation is called by `train` to measure a model, to save the best and to print."""
+    """A Validation measures a model during `train`, saves the best one and prints the progress."""
 
     def __init__(
         self, translator: Translator, data: Data, corpus: Corpus, recipe: Recipe, out: Path
@@ -206,7 +206,7 @@ class Validation:
 
     @cached_property
     def epoch(self) -> tuple[float, float]:
-        """Counts the batches of an epoch and the tokens of a batch, by the first buffer."""
+        """Returns batches an epoch and tokens a batch, estimated from the first buffer of pairs."""
         buffer = next(self.corpus.buffers())
         first = Corpus(*zip(*buffer, strict=True))
         batches = sum(1 for _ in first.epoch(0, self.recipe.tokens, self.recipe.seed))
@@ -214,7 +214,7 @@ class Validation:
         return batches * self.pairs / len(buffer), tokens / batches
 
     def watch(self, step: int, model: Transformer) -> Row:
-        """Measures the validation loss; after the first step also BLEU and chrF, with sacrebleu."""
+        """Returns a model's validation loss; after the first step, BLEU and chrF (sacrebleu)."""
         self.began = time.perf_counter()
         self.seen = Translator(model, self.made.source, self.made.target, self.made.about)
         row = {"validation": mean_cross_entropy(model, self.held_out)} if self.held_out else {}
@@ -227,7 +227,7 @@ class Validation:
         return row
 
     def report(self, history: History) -> None:
-        """Prints the last row, and saves the model if it is the best so far."""
+        """Prints the last row, writes history.csv, and saves the model if it is the best so far."""
         row: Row = history.rows[-1] if history.rows else {"step": 0}
         step, better = int(row["step"]), not history.rows or best_of(history) is row
         if better:
@@ -249,7 +249,7 @@ class Validation:
         self.spent = time.perf_counter() - self.began
 
     def finish(self, history: History) -> None:
-        """Prints which model is in the folder, and draws the history."""
+        """Prints which step's model is in the folder, and draws the history into history.png."""
         row, last = best_of(history), history.rows[-1]["step"]
         if last < self.recipe.steps:
             print(f"ended: {self.recipe.patience} validations in a row were no better")
@@ -261,7 +261,7 @@ class Validation:
 
 
 def best_of(history: History) -> Row:
-    """Returns the first row with the lowest validation loss, or the last row if none has one."""
+    """Returns the history's first row with the lowest validation loss, or else its last row."""
     rows = [row for row in history.rows if "validation" in row]
     return min(rows, key=lambda row: row["validation"]) if rows else history.rows[-1]
 
@@ -276,7 +276,7 @@ def figures(row: Row) -> str:
 
 
 def estimate(model: Transformer, corpus: Corpus, recipe: Recipe, group: Processes) -> str:
-    """Says what time and memory the training will take, after a few steps of a copy."""
+    """Returns a line on the training's time and memory, from a few steps of a copied model."""
     trial = Trainer(deepcopy(model), corpus, replace(recipe, compile=False), group)
     for number in range(TRIED + 1):
         if number == 1:  # the first step is slower, and not timed
@@ -298,7 +298,7 @@ def estimate(model: Transformer, corpus: Corpus, recipe: Recipe, group: Processe
 
 
 def made_for(data: Data, sizes: Mapping[str, Any]) -> Transformer:
-    """Makes a model with the data's vocabularies; raises ValueError if memory is too small."""
+    """Returns a new model for the data's vocabularies; raises ValueError if memory is too small."""
     vocabularies = {"source_vocab": len(data.source), "target_vocab": len(data.target)}
     config = build(TransformerConfig, "model", {**sizes, **vocabularies})
     try:
@@ -309,7 +309,7 @@ def made_for(data: Data, sizes: Mapping[str, Any]) -> Transformer:
 
 
 def begin(out: Path, resume: bool) -> str:
-    """Makes the folder, and says where training begins; raises ValueError if a model is there."""
+    """Makes the folder and returns a remark on resuming; raises ValueError if it is in use."""
     kept = (out / CHECKPOINT).exists()
     if (kept and not resume) or (not kept and any((out / x).exists() for x in (CONFIG, MODEL))):
         fix = "resume that training, or " * kept + "choose another folder"
@@ -324,7 +324,7 @@ def begin(out: Path, resume: bool) -> str:
 
 
 def build(kind: Any, table: str, values: Mapping[str, Any]) -> Any:
-    """Makes a dataclass of a table; raises ValueError for a key that the dataclass lacks."""
+    """Makes a Recipe or TransformerConfig of a table; raises ValueError for an unknown key."""
     if unknown := set(values) - set(kind.__dataclass_fields__):
         known = ", ".join(kind.__dataclass_fields__)
         raise invalid(table, f"keys of {kind.__name__}", min(unknown), f"there are: {known}")

@@ -1,7 +1,7 @@
 """Trains a model from its first batch to its last checkpoint, in the order in which things happen.
 
-The loss of an update is the mean over all its labels. Each part of an update, in any process, is
-divided by this number of labels, so the parts add up however the sentences are shared out.
+The loss of an update is the mean over all labels of its batch. If the batch is split, also over
+processes, each part's summed loss is divided by that number of labels, so that the parts add up.
 """
 
 import math
@@ -52,22 +52,22 @@ def train(
     device: torch.device | str | None = None,
     progress: bool = True,
 ) -> History:
-    """Trains the model in place, in as many processes as torchrun has started.
+    """Trains the model in place, in as many processes as torchrun has started; returns its history.
 
     Args:
-        model: of this package.
+        model: a Transformer of this package.
         corpus: sentence pairs as tokens: `translator.corpus(pairs)`.
         recipe: steps, rates, precision and the other settings.
         watch: `watch(step, model)` returns numbers to note beside loss and rate. It is called
             before the first step and after every `every` steps. If the recipe keeps an average of
             the weights, `watch` sees the average, which the model also holds at the end.
-        report: `report(history)` is called after each note.
+        report: `report(history)` is called as often as `watch`, after it.
         folder: gets `checkpoint.safetensors`, replaced every `checkpoint_every` (500) steps. The
             training may be killed at any moment.
         resume: continues from the folder's checkpoint and ends with the same weights, to the last
             bit (on a CPU with as many threads; some sums of a GPU have no fixed order). A recipe
             with more `steps` takes a finished training further, at that recipe's rates.
-        same: more values that must be the same when the training is resumed.
+        same: more values, by names, that must be the same when the training is resumed.
         device: the best available one, unless one is named.
         progress: shows a bar.
     """
@@ -111,7 +111,7 @@ def train(
 
 
 class Trainer:
-    """A Trainer holds all that changes from step to step, and changes it."""
+    """A Trainer updates a model; it holds optimizer, averaged weights, step, Cursor and History."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Trainer:
     # --- A step: from a batch to new weights ----------------------------------------------------
 
     def advance(self) -> None:
-        """Makes one update, with the next batch."""
+        """Updates the weights, their average and the step count with the corpus's next batch."""
         pairs, cursor = next(self.stream)
         self.model.train()
         self.recent.append(self.update(self.step + 1, pairs))
@@ -156,7 +156,7 @@ class Trainer:
         self.step, self.cursor = self.step + 1, cursor
 
     def update(self, step: int, pairs: Sequence[Pair]) -> Tensor:
-        """Makes one update; returns the loss and the gradient's norm before it was clipped: [2]."""
+        """Updates the weights by a batch; returns loss and unclipped gradient norm: tensor [2]."""
         recipe, group = self.recipe, self.group
         seed = (int(recipe.seed) * 1_000_003 + step) * 1_009 + group.rank
         torch.manual_seed(seed)  # from the step alone, so a resumed training draws the same
@@ -178,7 +178,7 @@ class Trainer:
         return torch.stack([group.total(torch.stack(losses).sum()), norm])
 
     def backward(self, pairs: Sequence[Pair], total: int, back: bool) -> Tensor:
-        """Adds the gradient of some pairs of an update; returns their part of its loss."""
+        """Adds the gradient of these pairs' summed loss divided by `total`; returns this loss."""
         batch: Any = (None, None)
         if pairs:
             batch = [x.to(self.group.device) for x in self.corpus.batch(pairs, back)]
@@ -191,12 +191,13 @@ class Trainer:
     # --- A note: what was measured --------------------------------------------------------------
 
     def note(self, watch: Watch | None, report: Report | None) -> Row:
-        """Adds a row to the history: the means of what was measured since the last row."""
+        """Adds a row to the history and returns it: mean loss, norm and what `watch` returns."""
         row: Row = {}
         if taken := self.measured():
             loss, norm = (fmean(column) for column in zip(*taken, strict=True))
             rate = rate_at(self.step, self.recipe, self.model.config.d_model)
-            row = {"loss": loss, "norm": norm, "rate": rate, "seconds": self.seconds()}
+            row = {"loss": loss, "norm": norm, "rate": rate}
+            row["seconds"] = time.perf_counter() - self.began
             self.taken = []
         if watch is not None and self.group.first:
             self.model.eval()  # a watch may look at this one, too
@@ -213,7 +214,7 @@ class Trainer:
         return row
 
     def ended(self) -> bool:
-        """Says whether the validation loss has not fallen for `patience` notes."""
+        """Returns True if the validation loss has not fallen in its last `patience` rows."""
         if self.recipe.patience is None:
             return False
         losses = [row["validation"] for row in self.history.rows if "validation" in row]
@@ -225,7 +226,7 @@ class Trainer:
         return bool(self.group.total(torch.tensor(float(over), device=self.group.device)))
 
     def measured(self) -> list[list[float]]:
-        """Returns loss and norm of each update since the last note; raises if one is not finite."""
+        """Returns each update's [loss, gradient norm] since the last row; raises unless finite."""
         if self.recent:
             self.taken += torch.stack(self.recent).tolist()
             self.recent = []
@@ -236,13 +237,10 @@ class Trainer:
                 raise FloatingPointError(f"{values} at step {step}: {advice}")
         return self.taken
 
-    def seconds(self) -> float:
-        return time.perf_counter() - self.began
-
     # --- A checkpoint: written, and resumed -----------------------------------------------------
 
     def save(self, folder: Path) -> None:
-        """Writes all that the next step needs; only the first process writes."""
+        """Writes the folder's checkpoint, of weights, optimizer, history, in the first process."""
         self.measured()
         if not self.group.first:
             return
@@ -253,12 +251,12 @@ class Trainer:
             parts["average"] = tensors_of(self.average.module)
         tensors = {f"{part}.{name}": x for part, each in parts.items() for name, x in each.items()}
         said = {"format": FORMAT, "step": self.step, "cursor": self.cursor, "taken": self.taken,
-                "seconds": self.seconds(), "history": self.history.rows,
+                "seconds": time.perf_counter() - self.began, "history": self.history.rows,
                 "identity": self.identity}  # fmt: skip
         files.write(folder / CHECKPOINT, tensors, said)
 
     def begin(self, folder: Path, resume: bool) -> None:
-        """Goes on from a folder's checkpoint, if any; raises ValueError unless `resume` says so."""
+        """Restores a folder's checkpoint, if there is one; raises ValueError unless `resume`."""
         path = folder / CHECKPOINT
         if not path.exists():
             return
@@ -271,13 +269,13 @@ class Trainer:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """Collects the values that must be the same when the training is resumed."""
+        """Returns what a resumed training must share: configuration, recipe, digest of the data."""
         dtype = str(next(self.model.parameters()).dtype)
         own = {"data": self.corpus.fingerprint(), "dtype": dtype, "processes": self.group.count}
         return {**own, **asdict(self.model.config), **asdict(self.recipe), **self.same}
 
     def require_identity(self, path: Path, said: Mapping[str, Any]) -> None:
-        """Raises ValueError unless a checkpoint is of this training, and of no later step."""
+        """Raises ValueError if a checkpoint's JSON has another identity or is past the end."""
         kept, mine = said["identity"], self.identity
         for name in (mine | kept).keys() - END:
             if kept.get(name) != mine.get(name):
@@ -318,7 +316,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def require_lengths(model: Transformer, corpus: Corpus, recipe: Recipe) -> None:
-    """Raises ValueError unless model and batch have room for each pair that is in memory."""
+    """Raises ValueError for a pair, of those in memory, that is too long for model or batch."""
     for name, room, begin in (("max_len", model.config.max_len, 1), ("tokens", recipe.tokens, 0)):
         needed = [max(len(source), len(target) - begin) for source, target in corpus.pairs]
         longest = max(needed, default=0)
@@ -328,7 +326,7 @@ def require_lengths(model: Transformer, corpus: Corpus, recipe: Recipe) -> None:
 
 
 class LossOf(nn.Module):
-    """A LossOf is a model with its loss, as one module to compile or to share out."""
+    """A LossOf is one module of a model and its loss, to compile or to spread over processes."""
 
     def __init__(self, model: Transformer, recipe: Recipe) -> None:
         super().__init__()

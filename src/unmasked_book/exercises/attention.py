@@ -1,4 +1,4 @@
-"""Judges chapter 3's first exercise; the others are steps of the workshop."""
+"""Judges answers to chapter 3's first exercise; the others are steps of the workshop."""
 
 from unmasked_book.exercises.compare import number
 

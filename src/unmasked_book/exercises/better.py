@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 11."""
+"""Judges answers to the exercises of chapter 11."""
 
 import math
 import random
@@ -16,12 +16,12 @@ RUNS = (
 
 
 def corpus_bleu(written: list[Words], references: list[Words]) -> float:
-    """Returns BLEU with counts and lengths added up over the sentences."""
+    """Returns the BLEU of sentences of words, with counts and lengths added up over all."""
     return bleu(*([*map(" ".join, texts)] for texts in (written, references))).score
 
 
 def translated(size: int, change: float) -> tuple[list[Words], list[Words]]:
-    """Draws `size` sentences, and their copies with a share of words left out and a few put in."""
+    """Returns `size` random sentences with words left out and put in, and the originals."""
     dice = random.Random(f"{size} {change}")
     references = [dice.choices("abcde", k=dice.randint(6, 12)) for _ in range(size)]
     written = [

@@ -1,4 +1,4 @@
-"""Judges the exercise of chapter 15."""
+"""Judges answers to the exercise of chapter 15."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from unmasked_book.exercises.compare import same_number, same_tensor
 
 
 def without_division(answer: Callable[[Tensor, float, int], Any]) -> str | None:
-    """Asks for a start and a learning rate divided by the fourth root of the width."""
+    """Judges a function that must divide weights and learning rate by the width's fourth root."""
     for width in (16, 64):
         start, case = torch.randn(6, width), f"undivided(start, 0.01, {width})"
         got = answer(start.clone(), 0.01, width)

@@ -1,4 +1,4 @@
-"""Compares answers with the expected ones, and says what is wrong with them."""
+"""Compares readers' answers with the expected numbers and tensors, and says what is wrong."""
 
 import copy
 import functools
@@ -14,11 +14,11 @@ Check = Callable[[Any], str | None]
 
 
 class NoAnswerError(Exception):
-    """Says that there is no answer yet, or that the reader's function returned nothing."""
+    """A NoAnswerError says that an answer, or what a reader's function returns, is missing."""
 
 
 def answering(answer: Any) -> Any:
-    """Raises NoAnswerError if there is no answer, or once the reader's function returns none."""
+    """Returns the answer; raises NoAnswerError if it, or later what it returns, is missing."""
     if answer is None or answer is ...:
         raise NoAnswerError
     if not callable(answer) or isinstance(answer, type):
@@ -32,14 +32,14 @@ def answering(answer: Any) -> Any:
 
 
 def number(expected: float, tolerance: float = 0.0) -> Check:
-    """Makes a function that compares an answer with one number."""
+    """Returns a Check that compares an answer with a number, within a relative tolerance."""
     return lambda answer: same_number(answer, expected, tolerance)
 
 
 def function(
     name: str, right: Callable[..., Any], *cases: tuple[Any, ...], tolerance: float = 0.0
 ) -> Check:
-    """Makes a function that compares what an answer and `right` return in each case."""
+    """Returns a Check that compares what a reader's function and `right` return in each case."""
 
     def check(answer: Callable[..., Any]) -> str | None:
         for case in cases:
@@ -60,7 +60,7 @@ def function(
 
 
 def same_form(got: object, expected: Tensor, case: str) -> str | None:
-    """Says what is wrong with a tensor's type, shape or dtype."""
+    """Returns what is wrong with a tensor's type, shape or dtype, or None."""
     if not isinstance(got, Tensor):
         return f"not yet: {case} should be a tensor and is a {type(got).__name__}."
     if got.shape != expected.shape:
@@ -73,7 +73,7 @@ def same_form(got: object, expected: Tensor, case: str) -> str | None:
 def same_tensor(
     got: Any, expected: Tensor, case: str, atol: float = 1e-5, real: Tensor | None = None
 ) -> str | None:
-    """Says what is wrong with a tensor's form, or its values where `real` [B, T] is True."""
+    """Returns what is wrong with a tensor, values only where `real` [B, T] is True, or None."""
     if wrong := same_form(got, expected, case):
         return wrong
     close = torch.isclose(got.double(), expected.double(), atol=atol, equal_nan=True)

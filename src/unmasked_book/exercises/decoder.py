@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 6."""
+"""Judges answers to the exercises of chapter 6."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ CASES = ((2, 0.3, 1, 5), (1, 0.7, 63, 8))  # in both <eos> comes early and paddi
 
 @torch.no_grad()
 def cached(answer: Callable[[plain.Transformer, Tensor, int], Tensor]) -> str | None:
-    """Asks for the likeliest tokens [B, n], with no position computed twice."""
+    """Judges greedy search with a cache: right tokens [B, n], and no position computed twice."""
     for layers, std, seed, n in CASES:
         model = talkative(layers, std, seed)
         expected, passed = written(model, n), metered(model)
@@ -30,7 +30,7 @@ def cached(answer: Callable[[plain.Transformer, Tensor, int], Tensor]) -> str | 
 
 
 def talkative(layers: int, std: float, seed: int) -> plain.Transformer:
-    """Draws matrices so large that attention matters and a token seldom follows itself."""
+    """Returns a model with weights so large that attention matters and tokens seldom repeat."""
     torch.manual_seed(seed)
     model = plain.Transformer(9, 9, 16, 2, layers, 32).eval()
     torch.manual_seed(seed)  # the matrices do not depend on what the constructor draws
@@ -41,7 +41,7 @@ def talkative(layers: int, std: float, seed: int) -> plain.Transformer:
 
 
 def written(model: plain.Transformer, n: int) -> Tensor:
-    """Returns the likeliest tokens other than padding, found without a cache: [B, n]."""
+    """Returns the tokens [B, n] that greedy search finds for SOURCE, without a cache or padding."""
     target = torch.ones_like(SOURCE[:, :1])
     for _ in range(n):
         best = model(SOURCE, target)[:, -1:, 1:].argmax(-1) + 1
@@ -50,7 +50,7 @@ def written(model: plain.Transformer, n: int) -> Tensor:
 
 
 def metered(model: plain.Transformer) -> dict[str, int]:
-    """Counts the positions that pass through each feed-forward and each projection to keys."""
+    """Returns for feed-forward and key layers how many positions pass through, counted by hooks."""
     passed = {}
     for name, module in model.named_modules():
         if name.endswith("feed_forward") or (name.endswith("key") and "decoder" in name):

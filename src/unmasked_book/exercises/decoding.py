@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 9."""
+"""Judges answers to the exercises of chapter 9."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ CAKE, ROOM = "Auf dem Tisch steht ein Kuchen.", 40
 
 
 def beam_of_a_model(answer: Callable[[Transformer, Tensor, int, int], Any]) -> str | None:
-    """Asks for translations as probable as those that the package's beam search finds."""
+    """Judges a reader's beam search: translations must be as probable as those of `search.beam`."""
     translator = unmasked.load("de-en")
     model = translator.model
     cases = [(CAPTIONS[0].german, 1), (CAKE, 4), *((c.german, 4) for c in CAPTIONS[:3])]

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 5."""
+"""Judges answers to the exercises of chapter 5."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ SOURCE = torch.tensor([[3, 4, 5, 6, 2], [7, 2, 0, 0, 0]])
 
 @torch.no_grad()
 def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
-    """Asks for what is added to the encoder's residual stream: embedding, then two per layer."""
+    """Judges a list of what is added to the encoder's residual stream: embedding, sublayers."""
     for layers in (1, 3):
         model = pre_norm(layers)
         got, expected = answer(model, SOURCE), added(model)
@@ -33,7 +33,7 @@ def stream(answer: Callable[[Transformer, Tensor], list[Tensor]]) -> str | None:
 
 
 def pre_norm(layers: int, **options: Any) -> Transformer:
-    """Makes a small pre-norm model with random parameters, so that no two norms are alike."""
+    """Returns a small pre-norm model with random parameters, so that no two norms are alike."""
     sizes: Any = {"source_vocab": 9, "target_vocab": 9, "d_model": 8, "n_heads": 2, "d_ff": 16}
     config = TransformerConfig(**sizes, n_layers=layers, norm="pre", **options)
     model = Transformer(config).eval()
@@ -43,7 +43,7 @@ def pre_norm(layers: int, **options: Any) -> Transformer:
 
 
 def added(model: Transformer) -> list[Tensor]:
-    """Returns 1 + 2 · layers tensors [B, S, D]: the embedding, then what each sublayer adds."""
+    """Returns 1 + 2 · layers tensors [B, S, D]: the embedding, then what encoder sublayers add."""
     return [part for _, part in stream_parts(model, SOURCE, SOURCE, "encoder")]
 
 

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 14."""
+"""Judges answers to the exercises of chapter 14."""
 
 import inspect
 import math
@@ -22,7 +22,7 @@ TOKENS = torch.tensor([[1, 5, 4, 8, 2], [1, 7, 2, 0, 0], [0, 0, 1, 7, 3]])  # pa
 def matched(
     ours: Any, answer: Any, *given: Any, case: str = "the output", sizes: Any = (), real: Any = None
 ) -> str | None:
-    """Compares an answer with ours: a function, or a class with these sizes and equal weights."""
+    """Returns how an answer's output differs from that of `ours` with the same weights, or None."""
     if isinstance(answer, type) and unwritten(answer):
         raise NoAnswerError
     parameters = ours(*sizes).state_dict() if sizes else {}
@@ -44,14 +44,14 @@ def matched(
 
 
 def edited(right: Any, old: str, new: str) -> Any:
-    """Runs the source of a function or class anew, with one text in it replaced."""
+    """Returns a function or class made from the source of `right`, with one text replaced."""
     names = dict(vars(sys.modules[right.__module__]))
     exec(inspect.getsource(right).replace(old, new), names)
     return names[right.__name__]
 
 
 def bucket(distance: int, rows: int = 32) -> int:
-    """Returns T5's row for a distance: one for each below half the rows, then logarithmic."""
+    """Returns the row of T5's bias table for a distance: its own if short, else logarithmic."""
     own = rows // 2
     far = own + int(own * math.log(max(distance, own) / own) / math.log(128 / own))
     return min(distance, far, rows - 1)
@@ -72,7 +72,7 @@ def t5_attention(
 
 
 def distances(answer: Any) -> str | None:
-    """Asks for T5's attention over 150 positions, in an encoder with padding and in a decoder."""
+    """Judges T5's attention over 150 positions, in an encoder with padding and in a decoder."""
     q, k, v = torch.randn(3, 2, 3, 150, 4)
     table, real = torch.randn(32, 3), torch.arange(150) < torch.tensor([150, 140])[:, None]
     for case, mask in (("encoder", real[:, None, None]), ("decoder", causal_mask(150))):

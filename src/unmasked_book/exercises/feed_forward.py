@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 4."""
+"""Judges answers to the exercises of chapter 4."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Layer = tuple[Tensor, Tensor, Tensor, Tensor]  # w1 [d, N], b1 [N], w2 [N, e], b
 
 
 def absolute(answer: Callable[[], tuple[Tensor, Tensor]]) -> str | None:
-    """Asks for matrices [1, 2] and [2, 1] with max(0, x W₁) W₂ = |x|."""
+    """Judges a reader's matrices W₁ [1, 2] and W₂ [2, 1]: max(0, x W₁) W₂ must be |x|."""
     first, second = answer()
     for name, weight, shape in (("W₁", first, (1, 2)), ("W₂", second, (2, 1))):
         if wrong := same_form(weight, torch.empty(shape), name):
@@ -23,7 +23,7 @@ def absolute(answer: Callable[[], tuple[Tensor, Tensor]]) -> str | None:
 
 
 def facts(answer: Callable[[Tensor, Tensor], Layer]) -> str | None:
-    """Asks for a layer that gives each key's value, and zero for vectors far from all keys."""
+    """Judges a layer that must map keys to their values, and vectors far from all keys to zero."""
     for n, width, out in ((3, 8, 2), (9, 4, 5), (1, 2, 1)):  # more keys than columns, too
         keys, values = apart(n, width), torch.randn(n, out)
         layer, shapes = answer(keys, values), ((width, n), (n,), (n, out), (out,))
@@ -44,7 +44,7 @@ def facts(answer: Callable[[Tensor, Tensor], Layer]) -> str | None:
 
 
 def apart(n: int, width: int) -> Tensor:
-    """Draws directions [n, width] with cosines below 0.9."""
+    """Returns n random unit vectors [n, width] with cosines below 0.9."""
     keys = torch.empty(0, width)
     while len(keys) < n:
         key = F.normalize(torch.randn(1, width), dim=-1)

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 12."""
+"""Judges answers to the exercises of chapter 12."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from unmasked_book.inside import stream_parts
 
 
 def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | None:
-    """Asks for the number of texts that are translated differently without a head."""
+    """Judges a count of the texts that are translated differently without an attention head."""
     translator = load("en-de")
     texts = [text for text, _ in caption_pairs(translator)[10:22]]
     plain = translator.translate(texts)
@@ -31,7 +31,7 @@ def differing(answer: Callable[[Translator, list[str], Head], Any]) -> str | Non
 
 
 def attribution(answer: Callable[[Transformer, Tensor, Tensor], Any]) -> str | None:
-    """Asks for the parts of the right token's logit, in the stream's order, the constant last."""
+    """Judges the split of the right token's logit into residual-stream parts, then a constant."""
     for bias in (False, True):
         model = pre_norm(2, output_bias=bias)
         source = torch.tensor([[3, 4, 5, 2], [6, 2, 0, 0]])

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 1."""
+"""Judges answers to the exercises of chapter 1."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ PACKED = (  # sentences of different lengths, one of a single word, and a row wi
 
 
 def packed(answer: Callable[[Tensor], Tensor]) -> str | None:
-    """Asks for a causal mask [B, 1, T, T] of rows with several sentences, each seen by itself.
+    """Judges a causal mask [B, 1, T, T] of rows with several sentences, none of which sees another.
 
     A padded query may see anything but padding.
     """

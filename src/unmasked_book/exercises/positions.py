@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 2."""
+"""Judges answers to the exercises of chapter 2."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from unmasked_book.family import turned
 
 
 def rotary(answer: Any) -> str | None:
-    """Asks for rotary positions: pairs of columns of x [..., T, K], turned by the row's angles."""
+    """Judges a reader's RoPE: pairs of columns of x [..., T, K] must turn with the position."""
     for shape, start in (((6, 8), 0), ((6, 8), 3), ((2, 3, 4, 8), 5), ((5, 2), 40)):
         x = torch.randn(shape)
         case = f"rotate(x, {start}) with x of shape {list(shape)}"
@@ -26,7 +26,7 @@ def rotary(answer: Any) -> str | None:
 
 
 def rotated(x: Tensor, start: int = 0, sign: int = 1) -> Tensor:
-    """Multiplies pairs of neighbouring columns, as complex numbers, by e^(i ω p)."""
+    """Returns x with neighbouring columns turned: as complex numbers, times e^(i ω p)."""
     places = torch.arange(start, start + x.shape[-2])[:, None]
     angles = sign * places * frequencies(x.shape[-1])
     turns = torch.polar(torch.ones_like(angles), angles)

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 13."""
+"""Judges answers to the exercises of chapter 13."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ MOST_CALLS = 80  # in a step of two layers; without a cache even the first takes
 
 
 def lean(answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]]) -> str | None:
-    """Asks for the logits of the plain model, step after step, in few calls."""
+    """Judges a reader's decoding step: it must give the model's logits in few calls to PyTorch."""
     model = plain.Transformer(20, 24, d_model=16, n_heads=4, n_layers=2, d_ff=32).eval()
     for source, target in (([5, 7, 9, 4, 2], [1, 4, 6, 3, 8, 21]), ([11, 2], [1, 17, 17])):
         given = torch.tensor([source])
@@ -32,7 +32,7 @@ def lean(answer: Callable[[plain.Transformer, Tensor], Callable[[int], Tensor]])
 
 
 def speedup(shares: Sequence[float], factors: Sequence[float]) -> float:
-    """Returns the whole's speedup from each part's share of the time and its own speedup."""
+    """Returns a program's speedup from the parts' shares of its time and their own speedups."""
     return 1 / sum(share / factor for share, factor in zip(shares, factors, strict=True))
 
 

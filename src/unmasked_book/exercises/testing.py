@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 17."""
+"""Judges answers to the exercises of chapter 17."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -16,7 +16,7 @@ FAULTS = ("", "rounds otherwise", "forgets what came before", "stands at the fir
 
 
 def begun(fault: str) -> Callable[[Tensor], Tensor]:
-    """Begins a step that adds each token, times its position, to the earlier ones, with a fault."""
+    """Returns a function of the next token that sums position · one-hot over all, with a fault."""
     seen: list[Tensor] = []
 
     def step(token: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def whole(target: Tensor) -> Tensor:
 
 
 def agrees(answer: Any) -> str | None:
-    """Asks whether a step that remembers computes what the whole sentence gives."""
+    """Judges a test of whether decoding token by token computes what the whole sentence gives."""
     for fault in FAULTS:
         got = answer(whole, partial(begun, fault), torch.tensor([[1, 5, 3, 7, 4]]))
         if bool(got) != (fault in ("", "rounds otherwise")):
@@ -55,7 +55,7 @@ EXAMINED = (
 
 
 def examines(answer: Callable[[nn.Module], Iterable[str]]) -> str | None:
-    """Asks which of three properties two healthy and six faulty models break."""
+    """Judges a test that must name which of three properties each of eight models breaks."""
     for name in EXAMINED:
         known = faulty.FAULTY.get(name)
         model = (known.make if known else getattr(faulty, name))().eval()

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 8."""
+"""Judges answers to the exercises of chapter 8."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from unmasked_book.exercises.compare import NoAnswerError, function, number, sam
 
 
 def adam(answer: Any) -> str | None:
-    """Trains a small network with the reader's Adam and PyTorch's; one layer is never used."""
+    """Judges a reader's Adam: it must train a small network, one layer unused, like PyTorch's."""
     for betas, eps in (((0.9, 0.98), 1e-9), ((0.8, 0.9), 0.1)):
         mine, theirs = network(), network()
         optimizer = answer(mine.parameters(), 0.01, betas, eps)
@@ -36,7 +36,7 @@ def network() -> nn.Sequential:
 
 
 def advice(before: Tensor, mine: Tensor, theirs: Tensor) -> str:
-    """Says what is wrong with the direction or the length of the first step."""
+    """Says what is wrong with the direction or the length of Adam's first step, or ""."""
     got, wanted = (x.detach() - before for x in (mine, theirs))
     if float((got * wanted).sum()) < 0:
         return "It steps along the gradient instead of against it."
@@ -47,7 +47,7 @@ def advice(before: Tensor, mine: Tensor, theirs: Tensor) -> str:
 
 
 def rate(step: int, d: int, warmup: int) -> float:
-    """Returns the learning rate of equation 3: it rises in a line, then falls with the root."""
+    """Returns the learning rate of the paper's equation 3: linear at first, then as 1/√step."""
     return d**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 

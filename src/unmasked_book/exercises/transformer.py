@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 7."""
+"""Judges answers to the exercises of chapter 7."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from unmasked_book.exercises.compare import function, number
 
 
 def size(d: int, f: int, layers: int, vocabulary: int) -> int:
-    """Counts the parameters of a Transformer with one table for all embeddings."""
+    """Returns the number of parameters of a Transformer with one table for all embeddings."""
     words: Any = {"source_vocab": vocabulary, "target_vocab": vocabulary, "tie_embeddings": True}
     config = TransformerConfig(**words, d_model=d, n_heads=2, d_ff=f, n_layers=layers)
     return Transformer(config).count_parameters()

@@ -1,4 +1,4 @@
-"""Judges the exercises of chapter 10."""
+"""Judges answers to the exercises of chapter 10."""
 
 import itertools
 import random
@@ -12,7 +12,7 @@ Pieces = list[str]
 
 
 def merged(pieces: Pieces, pair: tuple[str, str]) -> Pieces:
-    """Joins neighbours that are the pair, from the left; a piece is used once."""
+    """Returns a word's subwords with each neighbouring `pair` joined into one, from the left."""
     done: Pieces = []
     while pieces:
         fits = tuple(pieces[:2]) == pair
@@ -22,7 +22,7 @@ def merged(pieces: Pieces, pair: tuple[str, str]) -> Pieces:
 
 
 def learn(answer: Callable[[dict[str, int], int], Any]) -> str | None:
-    """Asks for merges each of which is one of the most frequent pairs at its time."""
+    """Judges a reader's BPE merges: each must be a most frequent pair of neighbours at its time."""
     dice = random.Random(2)
     texts = [{"low": 5, "lower": 2, "newest": 6, "widest": 3}, {"aaaa": 1, "ab": 3}]
     for _ in range(20):

@@ -1,1 +1,1 @@
-"""Holds what chapters 5, 15 and 16 and benchmarks/gpu.py train; commit a560b84 has the rest."""
+"""Holds experiments of chapters 5, 15, 16 and benchmarks/gpu.py; commit a560b84 has the others."""

@@ -1,4 +1,4 @@
-"""Builds deep stacks of encoder layers, with and without what lets them be deep (chapter 5).
+"""Builds deep stacks of encoder layers, with and without residuals and norms (chapter 5).
 
 `depth.json` records their trainings: six letters go in, and each position must name the letter that
 stands as far from the other end. It holds mean losses of every twenty steps, the first layer's
@@ -19,7 +19,7 @@ from unmasked_book.ablation import no_norms, no_residuals
 
 
 class Kind(NamedTuple):
-    """A kind of stack tells what surrounds each sublayer, and how the matrices are drawn."""
+    """A Kind says if an encoder has residuals, where its norms are, how its matrices are drawn."""
 
     residuals: bool
     norm: str  # post, pre or none
@@ -37,10 +37,10 @@ AS_DRAWN = tuple(kind._replace(start="PyTorch's") for kind in KINDS)
 
 
 def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encoder:
-    """Builds an encoder of this kind.
+    """Returns a new Encoder of this Kind, with `layers` layers.
 
     Its matrices are drawn as the package draws them (Glorot), or as `nn.Linear` does, or like the
-    package's, but smaller by √(2 layers) where they write into the stream.
+    package's, but smaller by √(2 layers) where they write into the residual stream.
     """
     torch.manual_seed(seed)
     config = LayerConfig(d_model=d_model, n_heads=4, d_ff=4 * d_model, dropout=0.0,
@@ -62,7 +62,7 @@ def stack(layers: int, kind: Kind, *, seed: int = 0, d_model: int = 64) -> Encod
 
 
 def best(rows: Sequence[dict[str, Any]], layers: int, kind: str) -> dict[str, Any]:
-    """Returns the row of this kind, with warm-up, whose models got most letters right."""
+    """Returns the record's row for these layers, this kind and warm-up with most letters right."""
     at = layers, kind, 100
     these = [row for row in rows if (row["layers"], row["kind"], row["warmup"]) == at]
     return max(these, key=lambda row: sum(row["right"]))

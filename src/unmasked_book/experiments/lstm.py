@@ -1,4 +1,4 @@
-"""Defines and trains what came before: a recurrent encoder-decoder with attention, to compare with.
+"""Defines and trains a recurrent encoder-decoder with attention, to compare the Transformer with.
 
 Shapes: B batch, S source, T target, D width, V vocabulary, L layers.
 """
@@ -20,7 +20,7 @@ from unmasked.transformer import evaluating
 
 
 class Recurrent(nn.Module):
-    """An LSTM reads the source in both directions; another writes the target and attends to it.
+    """A Recurrent encodes by an LSTM in both directions, and decodes by an LSTM with attention.
 
     After Bahdanau et al. 2015, in the simpler form of Luong et al. 2015. It is called like the
     Transformer. The width must be even: each direction has half of it.
@@ -39,7 +39,7 @@ class Recurrent(nn.Module):
         self.generator = nn.Linear(d_model, words, bias=False)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Returns logits [B, T, V] for [B, S] and [B, T]; sources are padded on the right."""
+        """Returns logits [B, T, V] for token IDs [B, S], padded on the right, and [B, T]."""
         real = padding_mask(source)  # [B, 1, 1, S]
         lengths = real.flatten(1).sum(-1).cpu()  # the way back begins at the last word
         packed = nn.utils.rnn.pack_padded_sequence(
@@ -81,7 +81,7 @@ def recurrent_like(model: nn.Module, words: int, seed: int, dropout: float = 0.0
 def learn(
     model: nn.Module, corpus: Corpus, recipe: Recipe, watch: Callable[[], float], every: int
 ) -> list[float]:
-    """Trains model(source, target) → logits in place; returns what `watch` said `every` few steps.
+    """Trains model(source, target) → logits in place; returns `watch()` of every `every` steps.
 
     Dropout is drawn from the recipe's seed. Labels are not smoothed.
     """
@@ -104,7 +104,7 @@ def learn(
 
 
 def cross_entropy(model: nn.Module, corpus: Corpus) -> float:
-    """Returns the mean cross-entropy of a corpus in nats a label, given the labels before it."""
+    """Returns a model's mean cross-entropy on a corpus, in nats a label, with teacher forcing."""
     with evaluating(model):
         batches = corpus.epoch(0, 4096, 0)
         return sum(summed_loss(model, corpus, pairs).item() for pairs in batches) / corpus.labels()

@@ -1,4 +1,4 @@
-"""Trains without the division of scores by √K, and without it but with a smaller start."""
+"""Trains spellers with attention scores divided by √K, undivided, or only smaller at first."""
 
 import math
 
@@ -18,7 +18,7 @@ DIVIDED, _, SMALLER = KINDS
 
 
 def change(model: Transformer, kind: str) -> None:
-    """Gives the model attention of this kind.
+    """Changes a model's attention, in place, to one of `KINDS`, such as "not divided".
 
     With the smaller start the first scores are as large as if they were divided: queries and keys
     begin smaller by the fourth root of their width each. From the first update on, nothing divides.
@@ -34,10 +34,7 @@ def change(model: Transformer, kind: str) -> None:
 
 
 def trial(*, width: int, kind: str, rate: float, seed: int, steps: int) -> dict[str, float]:
-    """Trains one layer with one head, as wide as the model, to spell backwards; scores new words.
-
-    The record `claim-root-of-width` has 300 steps, and for each width and kind the rate it chose.
-    """
+    """Trains a one-head model to spell backwards; returns the share of new words' right letters."""
     model = speller(seed=seed, d_model=width, n_heads=1)
     change(model, kind)
     recipe = Recipe(steps=steps, rate=rate, warmup=max(1, steps // 5), tokens=640, smoothing=0.0,
@@ -52,6 +49,6 @@ def trial(*, width: int, kind: str, rate: float, seed: int, steps: int) -> dict[
 
 
 def spelling_corpus(count: int, *, seed: int) -> Corpus:
-    """Returns words to be spelled backwards, the same for the same seed."""
+    """Returns a Corpus of random words and the same words reversed, equal for equal seeds."""
     sides = encode_words(random_words(count, 3, 9, torch.Generator().manual_seed(seed)))
     return Corpus(*([[n for n in row if n != PADDING] for row in side.tolist()] for side in sides))

@@ -1,4 +1,4 @@
-"""Compares trainings: finds their rows in a record, and draws means with intervals (ch. 15)."""
+"""Compares trainings: finds their rows in a JSON record, draws means with intervals (ch. 15)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ SURE = 0.999  # the share of intervals that hold the true mean, where a differen
 def student(n: int, share: float) -> float:
     """Returns Student's t for n values, which makes this share of intervals hold the true mean.
 
-    Its density at √(n - 1) · tan(angle) is that of an angle, proportional to cos(angle)ⁿ⁻².
+    For t = √(n - 1) · tan(angle), the angle's density is proportional to cos(angle)ⁿ⁻².
     """
     angles = np.linspace(0, np.pi / 2, 100_001)
     below = np.cumsum(np.cos((angles[1:] + angles[:-1]) / 2) ** (n - 2))
@@ -40,19 +40,19 @@ class Interval(NamedTuple):
 
 
 def interval(values: Sequence[float], share: float = 0.95) -> Interval:
-    """Returns the mean with its 95% interval, or a wider one."""
+    """Returns the values' mean with its confidence interval, by Student's t: 95%, or `share`."""
     n, mean = len(values), fmean(values)
     reach = student(n, share) * stdev(values) / math.sqrt(n)
     return Interval(mean, mean - reach, mean + reach)
 
 
 def difference(a: Sequence[float], b: Sequence[float], share: float = 0.95) -> Interval:
-    """Returns the mean of a - b, taken seed by seed so that data and order cancel out."""
+    """Returns the interval of the mean a - b, seed by seed, so that data and order cancel out."""
     return interval([x - y for x, y in zip(a, b, strict=True)], share)
 
 
 def above(a: Sequence[float], b: Sequence[float]) -> bool:
-    """Tells whether a is clearly larger: the whole 99.9% interval of a - b is above zero."""
+    """Returns True if a's values are clearly larger: the 99.9% interval of a - b is above zero."""
     return difference(a, b, SURE).low > 0
 
 
@@ -62,20 +62,20 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def row(rows: Rows, **where: Any) -> Mapping[str, Any]:
-    """Returns the one row with these options."""
+    """Returns the record's only row whose fields have these values, such as `width=16`."""
     [found] = (each for each in rows if where.items() <= each.items())
     return found
 
 
 def trials(rows: Rows, measured: str, **where: Any) -> list[float]:
-    """Returns what the one row with these options measured under this name, seed by seed."""
+    """Returns a measured number, such as `right`, of each seed's run in the row of `where`."""
     return [trial[measured] for trial in row(rows, **where)["trials"]]
 
 
 def plus_minus(
     found: Interval, percent: bool, digits: int | None = None, *, signed: bool = False
 ) -> str:
-    """Writes the mean and half of the interval: one digit for percent, three for nats."""
+    """Returns text like `1.5 ± 0.2`, mean and half interval: 1 digit in percent, 3 in nats."""
     form, factor = f".{digits or (1 if percent else 3)}f", 100 if percent else 1
     mean, reach = factor * found.mean, factor * (found.high - found.mean)
     text = f"{mean:{'+' if signed else ''}{form}} ± {reach:{form}}"
@@ -83,7 +83,7 @@ def plus_minus(
 
 
 class Compared(NamedTuple):
-    """Holds two models' values, seed by seed; a positive difference speaks for what was claimed."""
+    """A Compared holds two models' results, seed by seed; the first larger speaks for the claim."""
 
     of: str  # what was compared
     case: str
@@ -92,13 +92,13 @@ class Compared(NamedTuple):
     percent: bool
 
     def times_clear(self) -> float:
-        """Returns the mean difference in halves of its 99.9% interval: beyond 1 it is clear."""
+        """Returns the mean difference over half its 99.9% interval: beyond 1 it is clear."""
         mean, _, high = difference(self.first, self.second, SURE)
         return mean / (high - mean) if high > mean else 0.0
 
 
 def deciding(record: Mapping[str, Any]) -> Iterator[Compared]:
-    """Yields the comparisons on which a record's verdict rests."""
+    """Yields the comparisons in a record's "decided by", on which the claim's verdict rests."""
     for part in record["decided by"]:
         for case, pair in part["cases"].items():
             found = (row(record["rows"], **at)["trials"] for at in pair)
@@ -114,7 +114,7 @@ Runs = Sequence[Sequence[float]]  # for each place on the axis, a value a seed
 def intervals(
     lines: Mapping[str, Runs], x: Sequence[str | float], *, xlabel: str, ylabel: str
 ) -> Picture:
-    """Draws lines over the same places: dots are runs, bars 95% intervals."""
+    """Draws a line of means over `x` for each name: dots are runs, bars 95% intervals."""
     words, places = [], np.arange(len(x))
     with rc_context(OPEN):
         figure, [[axis]] = panels(1, 1, 2.9)
@@ -138,7 +138,7 @@ def intervals(
 
 
 def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]) -> Picture:
-    """Draws mean validation losses over learning rates, a line a model with a ring around its best.
+    """Draws each model's mean validation loss over learning rates, with a ring around the lowest.
 
     Models of one colour differ in their dashes.
     """
@@ -166,10 +166,10 @@ def ladders(tried: Mapping[str, Mapping[str, float]], colours: Mapping[str, int]
 
 
 def forest(rows: Mapping[str, Sequence[Compared]], said: Sequence[str]) -> Picture:
-    """Draws a dot and a bar for each name, with a remark from `said` at the right.
+    """Draws a row for each name: its comparison as a dot and a bar, and a remark from `said`.
 
-    A dot is a mean difference in halves of its own 99.9% interval, its bar, so that units do not
-    matter: within the grey band it is not clear.
+    The dot is the mean difference in halves of its own 99.9% interval, which is the bar: so units
+    do not matter, and within the grey band it is not clear.
     """
     words, size = [], 8
     with rc_context({**OPEN, "font.size": size}):

@@ -1,7 +1,7 @@
-"""Says which runs of the record steps.json fail which step of chapter 16.
+"""Defines for each step of chapter 16 in which runs of the record steps.json it finds a fault.
 
 A row of the record is one speller with one bug and one seed. The record names the commit in which
-its command runs; there the 28 bugs are made, a line of a sound training each.
+its command runs; there each of the 28 bugs changes a line of a sound training.
 """
 
 import math

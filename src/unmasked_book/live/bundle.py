@@ -20,7 +20,7 @@ DEFINED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (
 
 @cache
 def bundle(entry: str) -> str:
-    """Returns a module, such as "widgets/masks.js", after all that it imports, each once."""
+    """Returns one script: a module, such as "widgets/masks.js", after all that it imports."""
     modules: dict[Path, str] = {}
     collect((HERE / entry).resolve(), modules)
     names = Counter(name for text in modules.values() for name in DEFINED.findall(text))
@@ -45,7 +45,7 @@ def collect(path: Path, modules: dict[Path, str]) -> None:
 
 
 def plain(text: str) -> str:
-    """Returns a module's text without imports, `export`, comment lines and indentation."""
+    """Returns JavaScript without its imports, `export`, comment lines and indentation."""
     text = re.sub(r"^export ", "", IMPORT.sub("", text), flags=re.MULTILINE)
     return re.sub(r"^ *//.*\n|^ +|^\n", "", text, flags=re.MULTILINE).replace(
         "</script", "<\\/script"

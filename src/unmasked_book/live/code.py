@@ -1,8 +1,8 @@
 """Finds the lines of plain.py that compute what a box of the live figure shows.
 
-`places.json` names for each box "function: how the line begins"; without a beginning, all its
-lines. After a "…" stands what calls them. A beginning that fits no line or several stops the build,
-and so does a line without a box.
+`places.json` names for each box "function: how the line begins"; without a beginning, all lines of
+the function. After "…" stand the lines that call them. ValueError stops the build if a beginning
+fits no line or several, or a line has no box.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Line = tuple[int, str]
 
 
 def lines_of_places() -> dict[str, tuple[list[Line], list[Line]]]:
-    """Returns for each box the numbers and texts of its lines, and of those that call them."""
+    """Returns for each box of the live figure its lines in plain.py, and those that call them."""
     functions = lines_of_functions(inspect.getsource(plain))
     found = {}
     for place, wanted in json.loads(PLACES.read_text(encoding="utf-8")).items():
@@ -39,7 +39,7 @@ def all_of(functions: dict[str, list[Line]], wanted: list[str]) -> list[Line]:
 
 
 def lines_of_functions(source: str) -> dict[str, list[Line]]:
-    """Returns each function's lines, without its head, its docstring and blank lines."""
+    """Returns each function's numbered lines, without `def`, docstring and blank lines."""
     texts, found = source.splitlines(), {}
     tree = ast.parse(source)
     classes = [(f"{node.name}.", node.body) for node in tree.body if isinstance(node, ast.ClassDef)]

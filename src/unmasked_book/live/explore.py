@@ -1,7 +1,7 @@
 """Makes the three figures that a reader can change: a beam search, masks, positions.
 
-A call displays its figure, which stays where no script runs (GitHub, paper), and then an element
-that takes the figure's place where one does. The script comes with it: nothing is loaded.
+A notebook displays each as a picture, which stays where no script runs (GitHub, paper), and an HTML
+element that takes the picture's place where one does. Its script comes with it: nothing is loaded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from unmasked_book.search_tree import grown, log_probabilities, plot_tree, trace
 
 @dataclass
 class Explorable:
-    """An Explorable shows a figure, and the custom element that replaces it where scripts run."""
+    """An Explorable shows a picture, and the HTML element that replaces it where scripts run."""
 
     name: str
     picture: Picture
@@ -45,7 +45,7 @@ class Explorable:
         display({"text/html": self.html(), "text/plain": self.words}, raw=True)
 
     def html(self) -> str:
-        """Returns the element with its script and style; the same data give the same text."""
+        """Returns the HTML element with its script and style; the same data give the same text."""
         data = html.escape(json.dumps(self.data, ensure_ascii=False, separators=(",", ":")))
         element, said = f"unmasked-{self.name}", html.escape(self.words)
         return (
@@ -62,10 +62,10 @@ WIDTH, PENALTY = 4, 0.0  # at first
 
 
 def explore_beam(translator: Translator, sentence: str) -> Explorable:
-    """Shows the tree of a beam search, to walk through with beams from 1 to 5.
+    """Returns a figure of a sentence's beam search as a tree, to walk through with beams of 1 to 5.
 
-    The page searches by itself: the data hold the likeliest tokens after each beginning that any of
-    these searches needs.
+    The page searches by itself: its data hold the likeliest next tokens after each beginning of a
+    translation that any of these searches needs.
     """
     require_type("translator", translator, Translator)
     if not sentence.strip():
@@ -78,7 +78,7 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
     known: dict[Beginning, list[tuple[int, float]]] = {}
 
     def after(beginning: Sequence[int]) -> list[tuple[int, float]]:
-        """Returns the likeliest tokens, and their log-probabilities rounded to three digits."""
+        """Returns the likeliest next tokens, with log-probabilities rounded to three digits."""
         if tuple(beginning) not in known:
             best = log_probabilities(model, source, beginning).topk(count)
             values = [round(value, 3) for value in best.values.tolist()]
@@ -105,7 +105,7 @@ def explore_beam(translator: Translator, sentence: str) -> Explorable:
 def branches(
     known: dict[Beginning, list[tuple[int, float]]], pieces: Sequence[str], begun: Beginning = ()
 ) -> list[list[Any]]:
-    """Returns [token, log-probability, its branches if they are known] for each continuation."""
+    """Returns [token, log-probability, its branches if known] for each next token after `begun`."""
     tree: list[list[Any]] = []
     for token, value in known[begun]:
         tree.append([pieces[token], value])
@@ -125,7 +125,7 @@ MOST_TOKENS = 6  # columns that fit on a phone
 
 
 def explore_masks(source: Sequence[str], target: Sequence[str]) -> Explorable:
-    """Shows the three masks of a sentence pair, to be changed by hand, and each row's weights.
+    """Returns a figure of the three attention masks of a sentence pair, to change, with weights.
 
     The scores are drawn at random, once: whatever changes is the mask's doing.
     """
@@ -160,9 +160,9 @@ WIDTHS = (8, 16)
 
 
 def explore_positions(position: int = 12, offset: int = 3) -> Explorable:
-    """Shows sinusoids as the hands of clocks: at a position, and `offset` steps further on.
+    """Returns a figure of sinusoids as hands of clocks: at a position, and `offset` further on.
 
-    Each pair of columns is one hand. The reader can choose from `WIDTHS`.
+    Each pair of columns is one clock. The reader can choose the number of columns from `WIDTHS`.
     """
     start = {"position": position, "offset": offset}
     for name, value in start.items():
@@ -179,7 +179,7 @@ def explore_positions(position: int = 12, offset: int = 3) -> Explorable:
 
 
 def clocks(width: int, position: int, offset: int) -> Picture:
-    """Draws a clock for each pair of columns, with two hands: sine rightwards, cosine upwards."""
+    """Draws a clock for each pair of columns, a hand for each position: sine right, cosine up."""
     places = (position, position + offset)
     hands = [sinusoids(place, 1, width).view(-1, 2).tolist() for place in places]
     turns = [f"{omega * offset:.3f}" for omega in frequencies(width).tolist()]

@@ -1,7 +1,7 @@
-"""Shrinks a model's file for the page: rows as int8, and the tokenizer as pairs of numbers.
+"""Shrinks a model's file for the web page: weights as int8, the tokenizer's merges as numbers.
 
 Each row of a matrix is kept as whole numbers from -127 to 127 and one factor for all of them. The
-file is a safetensors file, whose header holds all else.
+file is a safetensors file, whose header holds configuration, vocabulary and card.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ LEVELS = 127
 
 
 def packed(path: Path, *, exact: bool = False) -> bytes:
-    """Returns the model's file, compressed by gzip: the same bytes for the same model.
+    """Returns the bytes of the small file, compressed by gzip: the same for the same model.
 
-    If `exact`, all numbers are in float32, to compare the engine with the package.
+    If `exact`, all numbers are in float32, to compare the JavaScript engine with the package.
     """
     kept = read(path, lambda found: found)
     if isinstance(kept.source, Pieces):
@@ -56,7 +56,7 @@ def packed(path: Path, *, exact: bool = False) -> bytes:
 
 
 def quantised(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns int8 numbers of the same shape, and the factor of each row: [rows]."""
+    """Returns the matrix as int8 numbers, and the factors [rows] that scale its rows back."""
     rows = matrix.float().flatten(1)
     scale = rows.abs().amax(1) / LEVELS
     whole = (rows / scale.clamp(min=1e-30)[:, None]).round()

@@ -1,4 +1,4 @@
-"""Writes two records as Markdown tables: engine and package compared, and parts switched off."""
+"""Makes Markdown tables of two records: live engine and package compared; parts switched off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = ("de-en", "en-de", "random weights")
 
 
 def ablations() -> str:
-    """Tabulates parts switched off: BLEU, one example, and whether the source's order matters."""
+    """Returns a table with a row for each part of the model switched off: BLEU and an example."""
     run = recorded("ablations")
     rows = []
     for part, row in run["models"]["de-en"].items():
@@ -34,7 +34,7 @@ def ablations() -> str:
 
 
 def equality() -> str:
-    """Tabulates what was compared with the package, how often, and what differed, by model."""
+    """Returns a table of what was compared between live engine and package, and what differed."""
     run = recorded("live-equality")
     grouped: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in run["rows"]:
@@ -70,7 +70,7 @@ def allowed(rows: list[dict[str, Any]]) -> str:
 
 
 def table(head: list[str], rows: list[list[str]], machine: dict[str, Any]) -> str:
-    """Writes a table with a note on where and when it was measured."""
+    """Returns a Markdown table, and below it the machine, date and command of the measurement."""
     lines = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
     browser = f", {machine['browser']}" if "browser" in machine else ""
     on = f"{machine['processor']}, one thread, PyTorch {machine['torch'].split('+')[0]}{browser}"

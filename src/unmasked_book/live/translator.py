@@ -27,7 +27,7 @@ WORDS = {
 
 
 def live(model: str | Path = "de-en") -> View:
-    """Shows a trained model in this cell's output: type, open every box of it, break it.
+    """Returns a view of a trained model for a cell's output: type, open every box of it, break it.
 
     It takes what `unmasked.load` takes, but for OPUS-MT's models, and works in JupyterLab, Colab
     and VS Code without a network. The output holds the model itself, about 3 MB for a shipped one:
@@ -48,14 +48,14 @@ def live(model: str | Path = "de-en") -> View:
 
 
 def camel(name: str) -> str:
-    """Returns a part's name as the script writes it: `encoderSelf`."""
+    """Returns a name such as `encoder_self` as the script writes it: `encoderSelf`."""
     return re.sub("_(.)", lambda found: found[1].upper(), name)
 
 
 def box(model: str, at: str, *, drawn: bool = False) -> str:
-    """Returns a page's HTML before the click: a button that says how much it loads.
+    """Returns the live figure's HTML before a click loads it: a button that says how many MB.
 
-    If `drawn`, the figure as it is on paper, too.
+    If `drawn`, with the drawing of the architecture too, as on paper.
     """
     others = sorted(set(shipped_models()) - {model})
     data = {"names": [model, *others], "at": at, "linked": True}
@@ -75,7 +75,7 @@ def box(model: str, at: str, *, drawn: bool = False) -> str:
 
 @cache
 def script() -> str:
-    """Returns all of the translator's code and style, as one classic script."""
+    """Returns the live translator's JavaScript and style as one classic script."""
     text = bundle("widgets/page.js")
     names = {camel(part): name for part, name in PARTS.items() if part}
     scores = {

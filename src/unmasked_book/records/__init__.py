@@ -1,4 +1,4 @@
-"""Reads and writes recorded runs; each names its machine, its day and its command."""
+"""Reads and writes JSON records of measurements; each names its machine, day and command."""
 
 import json
 import re
@@ -15,21 +15,21 @@ def recorded_names() -> list[str]:
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """Returns a run by its name, such as `cpu`; `["machine"]` says where, when and how it ran."""
+    """Returns a JSON record by its name, such as `cpu`; `["machine"]` says where, when and how."""
     require_choice("name", name, tuple(recorded_names()))
     found: dict[str, Any] = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8"))
     return found
 
 
 def record(name: str, result: dict[str, Any]) -> Path:
-    """Writes a run under its name, over an older one, and returns the file."""
+    """Writes measurements as the JSON record of this name, over an older one; returns its path."""
     path = RECORDS / f"{name}.json"
     path.write_text(as_json(result), encoding="utf-8")
     return path
 
 
 def as_json(result: dict[str, Any]) -> str:
-    """Writes JSON with a line for each field, and a list of numbers on one line."""
+    """Returns JSON text with a line for each field, and a list of numbers on one line."""
     text = json.dumps(result, indent=1, ensure_ascii=False)
     numbers = re.compile(r"\[\s+((?:[-\d.e+]+,?\s+)+)\]")
     return numbers.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"

@@ -1,4 +1,4 @@
-"""Tells a reader who writes the eleven pieces of plain.py which mistake was made."""
+"""Tells readers who write plain.py's eleven functions and classes anew which mistake they made."""
 
 from unmasked_book.workshop.hunting import hunt
 from unmasked_book.workshop.wording import Verdict, examine

@@ -1,4 +1,4 @@
-"""Makes the cases in which a piece is tried: many small ones, and a few large ones.
+"""Makes inputs on which a reader's function or class is tried: many small cases, a few large ones.
 
 Every known mistake shows in a large one: its sizes differ from each other, or are equal where a
 wrong order of arguments would otherwise only be an error of shapes. Each query sees a key.
@@ -29,7 +29,7 @@ class Case:
 
 
 class Script(nn.Module):
-    """A script draws its logits [B, T, 6] from a source, less padding, and each target prefix."""
+    """A Script replaces a Transformer: random logits [B, T, 6], fixed by source and prefix."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Script(nn.Module):
 
 
 def logits(read: list[int], written: list[int]) -> list[float]:
-    """Draws the next token's logits; padding is often likeliest, <eos> rare after odd sources."""
+    """Returns 6 random logits, fixed by source and target prefix; padding's is often largest."""
     draws = random.Random(zlib.crc32(f"{read} {written}".encode()))
     padding, bos, eos, *words = (draws.gauss(0, 1) for _ in range(6))
     end = -4.0 if read[0] % 2 else 0.8 if len(written) > 2 else -1.0
@@ -52,12 +52,12 @@ def logits(read: list[int], written: list[int]) -> list[float]:
 
 
 def numbers(*shape: int) -> Tensor:
-    """Draws numbers with one decimal, so that a case can be computed by hand."""
+    """Returns random numbers with one decimal, so that a case can be computed by hand."""
     return (torch.randn(shape) * 10).round() / 10
 
 
 def drawn_mask(hidden: int, *shapes: tuple[int, ...]) -> Tensor:
-    """Draws a mask of shape number `hidden` that leaves each query a key; 0 hides nothing."""
+    """Returns a random mask of the `hidden`-th shape; each query sees a key, for 0 all keys."""
     shape = shapes[max(hidden - 1, 0)]
     mask = torch.rand(shape) > 0.5 * bool(hidden)
     kept = torch.arange(shape[-2])[:, None] % shape[-1] == torch.arange(shape[-1])
@@ -65,7 +65,7 @@ def drawn_mask(hidden: int, *shapes: tuple[int, ...]) -> Tensor:
 
 
 def sentences(batch: int, length: int, hidden: int, vocabulary: int = 9) -> Tensor:
-    """Draws words [B, S]; if `hidden`, all sentences but the first end with padding."""
+    """Returns random token IDs [B, S]; if `hidden`, all rows but the first end with padding."""
     tokens = torch.randint(3, vocabulary, (batch, length))
     if hidden:
         ends = torch.tensor([length - min(row, length - 1) for row in range(batch)])
@@ -74,7 +74,7 @@ def sentences(batch: int, length: int, hidden: int, vocabulary: int = 9) -> Tens
 
 
 def targets(batch: int, length: int, hidden: int) -> Tensor:
-    """Draws sentences [B, T] of <bos>, words, <eos> and padding."""
+    """Returns random target sentences [B, T]: <bos>, words, <eos> and, if `hidden`, padding."""
     tokens = sentences(batch, length, hidden, 6)
     tokens[:, 0] = 1
     last = (tokens != 0).sum(1, keepdim=True) - 1
@@ -182,13 +182,13 @@ PLANS: dict[str, tuple[Makes, Ranges, Ranges]] = {  # small sizes, all their pro
 
 @cache
 def probes(step: str) -> tuple[Case, ...]:
-    """Returns the large cases of a step, in which every known mistake shows."""
+    """Returns the large cases for the function or class `step`; all known mistakes show in them."""
     make, _, large = PLANS[step]
     return tuple(made(make, sizes) for sizes in large)
 
 
 def small(step: str) -> Iterator[Case]:
-    """Yields the small cases of a step, the smallest first."""
+    """Yields the small cases of the function or class `step`, the smallest first."""
     make, ranges, _ = PLANS[step]
     for sizes in sorted(product(*ranges), key=lambda sizes: (sum(sizes), sizes)):
         yield made(make, sizes)
@@ -202,7 +202,7 @@ def made(make: Makes, sizes: tuple[int, ...]) -> Case:
 
 @cache
 def weights(step: str, sizes: tuple[Any, ...]) -> dict[str, Tensor]:
-    """Draws every parameter anew, so that no two norms and biases are alike."""
+    """Returns random parameters by name for plain.py's class `step`, so that no two are alike."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(STEPS.index(step))
         module: nn.Module = getattr(plain, step)(*sizes)

@@ -49,7 +49,7 @@ def main(words: list[str]) -> None:
 
 
 def run(options: argparse.Namespace) -> bool:
-    """Runs the action; returns False if a piece that it looked at is not right."""
+    """Runs the chosen subcommand; returns False if it finds a mistake in the reader's file."""
     match options.action:
         case "start":
             if options.file.exists():

@@ -1,4 +1,4 @@
-"""Reads a reader's pieces from a file, or collects them from the cells of a notebook."""
+"""Reads a reader's functions and classes from a file, or from the cells of a notebook."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ Pieces = Any  # a dictionary, such as globals(); a module; or the path of a file
 
 
 class UnreadableError(ValueError):
-    """Says in words why a reader's file cannot be run."""
+    """An UnreadableError says in words why a reader's file cannot be run."""
 
 
 def named(pieces: Pieces) -> Mapping[str, Any]:
@@ -27,7 +27,7 @@ def named(pieces: Pieces) -> Mapping[str, Any]:
 
 
 def loaded(path: Path) -> ModuleType:
-    """Runs a file as a module of its own; raises UnreadableError if that fails."""
+    """Runs a Python file and returns its module; raises UnreadableError if that fails."""
     if not path.is_file():
         raise UnreadableError(f"there is no file {path}. `unmasked workshop start` makes one")
     try:
@@ -53,7 +53,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def collected(pieces: Mapping[str, Any]) -> str:
-    """Joins the cells in which the pieces were written, and their helpers, into one source."""
+    """Joins the notebook cells that define the reader's functions and classes into one source."""
     cells: dict[str, list[str]] = {}
     for step in STEPS:
         piece: Any = pieces.get(step)  # a class in a notebook knows no file, but its forward does

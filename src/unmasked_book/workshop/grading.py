@@ -1,4 +1,4 @@
-"""Grades every file of a folder for a teacher, each in a process of its own with limits."""
+"""Grades every pupil's file in a folder, each in a process with limits of time and memory."""
 
 import contextlib
 import csv
@@ -18,7 +18,7 @@ SECONDS, MEMORY = 120, 4 * 2**30  # seconds and bytes for each file
 
 
 def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = None) -> None:
-    """Prints a row for each file, and writes a row for each file and step into a CSV."""
+    """Prints marks for each pupil's file; writes a CSV with a row for each function and class."""
     files = sorted(folder.glob("**/*.py"))
     if not files:
         raise invalid("folder", "a folder with Python files", str(folder), "look into it")
@@ -42,7 +42,7 @@ def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = Non
 
 
 def alone(path: Path, steps: tuple[str, ...]) -> dict[str, str]:
-    """Examines a file in another process: the message of each step, or why there are none."""
+    """Examines a file in another process; returns messages by step, or {"file": its error}."""
     command = [sys.executable, "-m", "unmasked_book.workshop.grading", str(path), *steps]
     try:
         ended = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)

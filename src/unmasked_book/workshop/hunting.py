@@ -1,4 +1,4 @@
-"""Plants known mistakes in plain.py for a reader to find, and shows their symptoms."""
+"""Plants known mistakes in a copy of plain.py for a reader to find, and prints their symptoms."""
 
 import contextlib
 import random
@@ -27,7 +27,7 @@ Symptoms = tuple[list[str], dict[str, str], list[float]]  # faults, translations
 
 
 def hunt(seed: int = 1, bugs: int = 1, file: str | Path = "hunted.py") -> None:
-    """Writes a Transformer with `bugs` mistakes in it, and prints its symptoms."""
+    """Writes plain.py with `bugs` mistakes planted in it into a new file, and prints symptoms."""
     require_whole("seed", seed, 1)
     require_whole("bugs", bugs, 1, 2)
     path, head = Path(file), HEAD.format(seed, bugs)
@@ -53,7 +53,7 @@ def tell(shown: Symptoms) -> None:
 
 @cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
-    """Draws mistakes with which everything still runs, but with symptoms; returns both."""
+    """Returns mistakes, drawn from the seed, that raise no error, and the symptoms they show."""
     numbers = count()
     while True:
         draws = random.Random(f"{seed} {bugs} {next(numbers)}")
@@ -68,7 +68,7 @@ def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
 
 
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
-    """Collects faults by unmasked.check, translations with trained weights, and losses."""
+    """Returns the faults unmasked.check finds, translations with trained weights, and losses."""
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         model = mine["Transformer"](12, 14, 32, 4, 2, 64)
@@ -85,7 +85,7 @@ healthy = cache(lambda: symptoms(vars(plain)))
 
 
 def seed_of(path: Path) -> tuple[int, int] | None:
-    """Reads the seed and the number of mistakes from a hunt's file; None from other files."""
+    """Returns the seed and number of mistakes in a file that `hunt` wrote; None for other files."""
     head = HEAD.split(".")[0].format(r"(\d+)", r"(\d)")
     with contextlib.suppress(OSError, ValueError):
         if found := re.match(head, path.read_text("utf-8-sig")):
@@ -94,7 +94,7 @@ def seed_of(path: Path) -> tuple[int, int] | None:
 
 
 def found(mine: Mapping[str, Any], seed: int, bugs: int) -> bool:
-    """Prints which mistakes were planted once every piece is right; until then, symptoms."""
+    """Returns True and prints the planted mistakes if all code is right; else prints symptoms."""
     if not all(examine(step, mine.get(step)).right for step in STEPS):
         print("Not yet: its numbers are not right.")
         with contextlib.suppress(Exception):  # it may not even run

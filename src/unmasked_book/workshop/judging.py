@@ -1,4 +1,4 @@
-"""Compares a reader's piece with plain.py's, run on the same inputs with the same random weights.
+"""Compares a reader's function or class with plain.py's, on the same inputs and random weights.
 
 Where the numbers differ, `recognised` looks for a known mistake, or two, that computes the same.
 """
@@ -29,11 +29,11 @@ Tried = tuple[Case, Outcome]
 
 
 class NotYetError(Exception):
-    """Says in words what keeps a piece from being compared."""
+    """A NotYetError says in words what keeps a reader's function or class from being compared."""
 
 
 def unwritten(answer: Any) -> bool:
-    """Returns True if a function, or a class's __init__ or forward, computes nothing at all."""
+    """Returns True if a reader's function, or a class's __init__ or forward, is an empty stub."""
     if isinstance(answer, type) and issubclass(answer, nn.Module):
         methods = ((answer.__init__, nn.Module.__init__), (answer.forward, nn.Module.forward))
         return any(method is inherited or unwritten(method) for method, inherited in methods)
@@ -46,7 +46,7 @@ def unwritten(answer: Any) -> bool:
 
 
 def require_kind(step: str, answer: Any) -> None:
-    """Raises NotYetError unless the answer is a function, or a class, as plain.py's piece is."""
+    """Raises NotYetError unless the answer is a function, or a class, as plain.py's `step` is."""
     if isinstance(getattr(plain, step), type):
         if isinstance(answer, nn.Module):
             raise NotYetError("this is a module; the class itself is asked for, without sizes.")
@@ -68,7 +68,7 @@ def kind(thing: Any) -> str:
 
 
 def outcome(step: str, made: Any, case: Case) -> Outcome:
-    """Returns what a function or class computes in a case, or the exception that it raises."""
+    """Returns the tensor that a function or class computes from a case's inputs, or its error."""
     try:
         result = runner(step, made, case)(*copy.deepcopy(case.inputs).values())
     except NotYetError:
@@ -83,7 +83,7 @@ def outcome(step: str, made: Any, case: Case) -> Outcome:
 
 
 def runner(step: str, made: Any, case: Case) -> Any:
-    """Returns the function itself, or a module of the class with the case's sizes and weights."""
+    """Returns a function as it is; of a class, a module with the case's sizes and weights."""
     if not case.sizes:
         return made
     module = made(*case.sizes)
@@ -92,7 +92,7 @@ def runner(step: str, made: Any, case: Case) -> Any:
 
 
 def set_weights(module: nn.Module, given: dict[str, Tensor]) -> None:
-    """Copies weights by their names; raises NotYetError if the module's names or shapes differ."""
+    """Copies weights into a module by name; raises NotYetError if its names or shapes differ."""
     mine = dict(module.named_parameters(remove_duplicate=False))
     for one, two in combinations(mine, 2):
         if mine[one] is mine[two]:
@@ -113,7 +113,7 @@ def set_weights(module: nn.Module, given: dict[str, Tensor]) -> None:
 
 
 def tidy(step: str, result: Tensor, case: Case) -> Tensor:
-    """Evens out what right results may differ in: columns after the last <eos>, padded rows."""
+    """Pads generated tokens to length n; zeroes rows at padding, where right results may differ."""
     if step == "generate" and result.dim() == 2 and result.shape[1] < case.inputs["n"]:
         return nn.functional.pad(result, (0, case.inputs["n"] - result.shape[1]))
     real = case.real
@@ -123,7 +123,7 @@ def tidy(step: str, result: Tensor, case: Case) -> Tensor:
 
 
 def heard(step: str, made: Any, case: Case) -> dict[tuple[str, int], list[Tensor]]:
-    """Returns the inputs of each named submodule, (name, n), at its call number n, from 0 on."""
+    """Runs a class on a case; returns each submodule's inputs by name and number of its call."""
     calls: dict[tuple[str, int], list[Tensor]] = {}
     module, times = runner(step, made, case), Counter[str]()
 
@@ -144,24 +144,24 @@ def heard(step: str, made: Any, case: Case) -> dict[tuple[str, int], list[Tensor
 
 @cache
 def computed(step: str, changes: Changes, case: Case) -> Any:
-    """Returns what plain.py's piece computes in a case, with some changes of its text."""
+    """Returns the outcome in a case of plain.py's `step`, with these changes of its source text."""
     return outcome(step, piece(step, changes) if changes else getattr(plain, step), case)
 
 
 def failing(step: str, tried: Iterable[Tried]) -> Tried | None:
-    """Returns the first case whose outcome differs from plain.py's, and that outcome."""
+    """Returns the first case with an outcome that differs from plain.py's, and that outcome."""
     return next((pair for pair in tried if not alike(pair[1], computed(step, (), pair[0]))), None)
 
 
 def alike(a: Outcome, b: Outcome) -> bool:
-    """Returns True for two exceptions, or two tensors of one shape and kind with close numbers."""
+    """Returns True for two exceptions, or tensors of one shape, like dtypes and close numbers."""
     if isinstance(a, Exception) or isinstance(b, Exception):
         return isinstance(a, Exception) and isinstance(b, Exception)
     return a.shape == b.shape and family(a) == family(b) and bool(close(a, b).all())
 
 
 def close(got: Tensor, right: Tensor) -> Tensor:
-    """Returns True where numbers are equal, but for NEAR times the largest right number."""
+    """Returns a boolean tensor: is the error at most NEAR times the largest right number?"""
     a, b = got.double(), right.double()
     sizes = b[b.isfinite()].abs()
     near = NEAR * max(float(sizes.max()), 1e-9) if len(sizes) else NEAR
@@ -173,7 +173,7 @@ def family(x: Tensor) -> str:
 
 
 def unscaled(step: str, answer: Any, case: Case) -> bool:
-    """Returns True if dropout makes a layer's self-attention smaller, in the mean of 50 calls."""
+    """Returns True if a layer's dropout lacks the factor 1 / (1 - p), by the mean of 50 calls."""
     torch.manual_seed(0)
     layer, inputs = runner(step, answer, case), [*copy.deepcopy(case.inputs).values()]
     with torch.no_grad():
@@ -187,7 +187,7 @@ def unscaled(step: str, answer: Any, case: Case) -> bool:
 
 
 def recognised(step: str, outcomes: list[Outcome]) -> list[tuple[Mistake, ...]]:
-    """Returns the known mistakes, or else pairs, that compute the same in every large case."""
+    """Returns the known mistakes, or else pairs of them, with these outcomes in the large cases."""
     if all(isinstance(each, Exception) for each in outcomes):
         return []
     if single := {each.words: each for each in known(step) if fits(step, each.changes, outcomes)}:

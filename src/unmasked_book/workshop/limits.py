@@ -1,4 +1,4 @@
-"""Stops a reader's code that loops for ever."""
+"""Stops a reader's code that loops for ever, after some seconds."""
 
 import _thread
 import signal
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 
 class EndlessError(Exception):
-    """Says after how many seconds the code was stopped."""
+    """An EndlessError says after how many seconds a reader's code was stopped."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raises EndlessError in the main thread after so many seconds, as Ctrl-C interrupts it."""
+    """Interrupts a `with` block in the main thread after so many seconds, by an EndlessError."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Reads the table of known mistakes, mistakes.txt."""
+"""Reads mistakes.txt, the table of mistakes in plain.py that the workshop recognises."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +21,7 @@ def known(step: str) -> tuple[Mistake, ...]:
 
 
 def rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yields the heading above each line and the line's cells, with the text of every {NAME}."""
+    """Yields (heading, cells) of each line in a table such as mistakes.txt, {NAME}s replaced."""
     names, heading = {}, ""
     for line in path.read_text("utf-8").splitlines():
         if not line or line.startswith("#"):

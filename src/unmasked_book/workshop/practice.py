@@ -1,4 +1,4 @@
-"""Lets a Transformer of the reader's pieces translate with trained weights, and trains it anew."""
+"""Lets the reader's Transformer translate with trained weights, and trains it from scratch."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from unmasked_book.captions import CAPTIONS
 
 
 def translated(mine: Mapping[str, Any]) -> dict[str, str]:
-    """Translates three captions with de-en's weights, and shows what follows <eos> as well."""
+    """Returns the reader's translations of three captions with de-en's weights, past <eos>, too."""
     translator, found = unmasked.load("de-en"), {}
     c = translator.model.config
     sizes = (c.source_vocab, c.target_vocab, c.d_model, c.n_heads, c.n_layers, c.d_ff)

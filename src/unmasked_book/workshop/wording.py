@@ -1,7 +1,7 @@
-"""Says in words whether a reader's piece is right, and if not, which mistake it makes.
+"""Says in words whether a reader's function or class is right, and if not, which mistake it makes.
 
-A mistake that nobody knows is described by the smallest case that fails, and by the first part
-that receives other inputs than plain.py's.
+A mistake that nobody knows is described by the smallest case that fails, and by the first submodule
+whose inputs differ from those in plain.py.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
 
 
 def examine(step: str, answer: Any) -> Verdict:
-    """Compares a reader's function or class with plain.py's."""
+    """Returns a Verdict on a reader's function or class, compared with plain.py's `step`."""
     if answer is None or answer is ... or judging.unwritten(answer):
         return Verdict(step, False, f"· {step}: your turn.", waiting=True)
     noise, mistakes = io.StringIO(), tuple[str, ...]()
@@ -61,7 +61,7 @@ def examine(step: str, answer: Any) -> Verdict:
 
 
 def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
-    """Says what is wrong with a piece, or "", and names the known mistakes that it makes."""
+    """Returns what is wrong with a function or class, or "", and the known mistakes it makes."""
     judging.require_kind(step, answer)
     tried = [(case, judging.outcome(step, answer, case)) for case in probes(step)]
     wrong = judging.failing(step, tried)
@@ -79,7 +79,7 @@ def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def unknown(step: str, answer: Any, wrong: judging.Tried, smallest: judging.Tried | None) -> str:
-    """Says how a piece stops, or what form its result has, or where its numbers go astray."""
+    """Describes a mistake not in the table: an exception, a wrong dtype or shape, wrong numbers."""
     case, got = wrong
     if isinstance(got, judging.NotYetError):
         return str(got)
@@ -109,7 +109,7 @@ def first_line(error: Exception) -> str:
 
 
 def place(error: BaseException) -> str:
-    """Quotes the line of the reader's own file, or cell, where the error was raised."""
+    """Quotes the line of a reader's file or notebook cell that raised the error, or gives ""."""
     ours = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         name = frame.filename
@@ -121,7 +121,7 @@ def place(error: BaseException) -> str:
 
 
 def short(case: Case) -> list[str]:
-    """Writes out the inputs that have 12 numbers at most."""
+    """Returns a line such as "x = [1, 2]" for each input tensor that has 12 numbers at most."""
     found = []
     for name, value in case.inputs.items():
         if isinstance(value, Tensor) and value.numel() <= 12:
@@ -131,7 +131,7 @@ def short(case: Case) -> list[str]:
 
 
 def difference(got: Tensor, right: Tensor) -> str:
-    """Says at which place two tensors of one shape first differ, and what each holds there."""
+    """Says at which index two tensors of one shape first differ, and what each holds there."""
     at = (~judging.close(got, right)).nonzero()[0].tolist()
     both = [x[tuple(at)].item() for x in (right, got)]
     ours, yours = (f"{x:.4g}" if isinstance(x, float) else f"{x}" for x in both)
@@ -139,7 +139,7 @@ def difference(got: Tensor, right: Tensor) -> str:
 
 
 def located(step: str, answer: Any, case: Case) -> str:
-    """Names the first part, in the order of calls, whose inputs are not those in plain.py."""
+    """Names the first submodule, in the order of calls, whose inputs differ from plain.py's."""
     theirs, ours = (judging.heard(step, made, case) for made in (answer, getattr(plain, step)))
     for (name, before), right in ours.items():
         if (name, before) not in theirs:
@@ -151,7 +151,7 @@ def located(step: str, answer: Any, case: Case) -> str:
 
 
 def careless(step: str, answer: Any) -> str:
-    """Says if a piece with right numbers changes its inputs, starts badly or loses gradients."""
+    """Says if code with right numbers changes its inputs, starts badly or loses gradients."""
     case = probes(step)[0]
     run, given = judging.runner(step, answer, case), copy.deepcopy(case.inputs)
     run(*given.values())

@@ -25,12 +25,12 @@ BOOK = "https://transformer-unmasked.github.io/unmasked/book/"
 
 @cache
 def steps() -> dict[str, dict[str, Any]]:
-    """Reads the chapter, the minutes and the hints of each step."""
+    """Returns, from steps.toml, chapter, minutes and hints of each function and class to write."""
     return tomllib.loads(Path(__file__).with_name("steps.toml").read_text("utf-8"))
 
 
 def attempt(pieces: Pieces, step: str | None = None) -> None:
-    """Looks at every piece, or at one, and prints which mistake the first wrong one makes.
+    """Compares the reader's functions and classes with plain.py's, and prints the first mistake.
 
     `pieces` is `globals()` in a notebook, or the path of a file.
     """
@@ -38,7 +38,7 @@ def attempt(pieces: Pieces, step: str | None = None) -> None:
 
 
 def looked(pieces: Pieces, step: str | None = None) -> bool:
-    """Does what `attempt` does; returns True if all is right. It passes over unwritten pieces."""
+    """Prints the first mistake in `pieces`, unwritten ones aside; returns True if all are right."""
     shell = isinstance(pieces, str | Path)
     try:
         if shell and (seed := hunting.seed_of(Path(pieces))):
@@ -83,12 +83,12 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
 
 
 def call(shell: bool, action: str, step: str, more: str = "") -> str:
-    """Writes the call of an action as a shell, or a notebook, takes it."""
+    """Returns how to call an action, such as hint: a shell command, or Python for a notebook."""
     return f"unmasked workshop {action} {step}" if shell else f'{action}("{step}"{more})'
 
 
 def whole(mine: Mapping[str, Any], shell: bool) -> bool:
-    """Prints translations by eleven right pieces with trained weights, and what check finds."""
+    """Prints the finished Transformer's translations and faults; returns True if it has none."""
     with contextlib.redirect_stdout(io.StringIO()):
         texts = translated(mine)
         torch.manual_seed(0)
@@ -107,7 +107,7 @@ def whole(mine: Mapping[str, Any], shell: bool) -> bool:
 
 
 def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
-    """Prints one of three hints: a question, then the place, then a line with a gap."""
+    """Prints hint 1, 2 or 3 for writing `step`: a question, the place, or a line with a gap."""
     require_choice("step", step, STEPS)
     require_whole("number", number, 1, 3)
     print(f"{step}, hint {number} of 3: {steps()[step]['hints'][number - 1]}")
@@ -117,7 +117,7 @@ def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
 
 
 def solution(step: str, pieces: Pieces = None) -> None:
-    """Prints our solution of a step, after the reader's own if the pieces are given."""
+    """Prints plain.py's function or class `step`, after the reader's own if `pieces` are given."""
     require_choice("step", step, STEPS)
     if pieces is not None and (mine := defined(collected(named(pieces)), step)):
         print(f"# yours\n{mine}\n\n# ours")
@@ -125,7 +125,7 @@ def solution(step: str, pieces: Pieces = None) -> None:
 
 
 def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
-    """Writes the pieces of a notebook into a file, and keeps an older one as FILE.old."""
+    """Writes a notebook's functions and classes into a file, and keeps an older one as FILE.old."""
     path, source = Path(file), collected(named(pieces))
     if path.exists() and path.read_text("utf-8") != source:
         path.replace(path.with_name(path.name + ".old"))
@@ -134,12 +134,12 @@ def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
 
 
 def finish(pieces: Pieces, steps: int = 900) -> None:
-    """Trains the reader's model on the phrasebook with the reader's loss, and lets it translate."""
+    """Trains the reader's model on the phrasebook with the reader's loss; prints translations."""
     finished(pieces, steps)
 
 
 def finished(pieces: Pieces, steps: int) -> bool:
-    """Does what `finish` does; returns False if a piece is not right, so nothing was trained."""
+    """Trains the reader's model and prints translations; returns False if any code is wrong."""
     mine = named(pieces)
     for step in STEPS:
         if not (verdict := examine(step, mine.get(step))).right:

@@ -15,7 +15,7 @@ from unmasked.storage.model import MODEL
 from unmasked.text import sources
 from unmasked.text.sources import directed, load_data
 from unmasked.tokens import Subwords
-from unmasked.translator import MODELS, Translator
+from unmasked.translator import Translator
 from unmasked_book.captions import CAPTIONS
 
 PAIRS = [(caption.german, caption.english) for caption in CAPTIONS]
@@ -92,14 +92,3 @@ def test_evaluating_prints_both_searches_and_the_signature(run, monkeypatch, cap
     assert f"test_2016_flickr, 10 sentences; {expected[0].signature}" in out
     few = scored("--test", "val", "--beam", "3", "--length-penalty", "1.5", "--sentences", "4")
     assert re.match(r"beam 3 +BLEU \d+\.\d\d; chrF \d+\.\d\d\nval, 4 sentences; ", few)
-
-
-@pytest.mark.parametrize(
-    ("languages", "test", "wanted"),
-    [(None, "val", "phrasebook, for a model"), (("en", "de"), "phrasebook", "one of Multi30k's")],
-)
-def test_a_model_is_tested_on_what_it_was_trained_for(monkeypatch, languages, test, wanted):
-    monkeypatch.setattr(Translator, "languages", languages)
-    monkeypatch.setattr(evaluate, "load", lambda _: Translator.load(MODELS / "en-de.safetensors"))
-    with pytest.raises(ValueError, match=f"^--test: expected {wanted}.*, got {test}"):
-        evaluate.main(["--model", "en-de", "--test", test])

@@ -10,13 +10,12 @@ from .sentences import CONSTRUCTIONS, Dice, Sentence
 
 
 def sentence_pairs(count: int, *, seed: int = 0, held_out: bool = False) -> list[Pair]:
-    """Draws pairs of sentences that are all different, the same for the same seed.
+    """Returns `count` different pairs of sentences, the same for the same seed.
 
     Each held-out sentence combines a verb and an object, or an adjective and a noun, that no
     training sentence combines.
     """
     require_whole("count", count, 1, 10**6)
-    require_whole("seed", seed, 0)
     dice, made = Dice(seed), dict[str, Pair]()
     while len(made) < count:
         sentence = dice.choice(CONSTRUCTIONS)(dice)
@@ -34,7 +33,7 @@ def as_pair(sentence: Sentence) -> Pair:
 
 
 def combinations(sentence: Sentence) -> set[tuple[str, str]]:
-    """Collects each verb with its object, and each adjective with its noun."""
+    """Returns a sentence's German word pairs of verb and object, and of adjective and noun."""
     return {words for clause in sentence.clauses for words in of_clause(clause)}
 
 
@@ -52,5 +51,5 @@ def of_clause(clause: Clause) -> set[tuple[str, str]]:
 
 
 def is_held_out(first: str, second: str) -> bool:
-    """Says whether two words are held out: one combination in eight, chosen by its letters."""
+    """Returns True if no training sentence combines two words: one pair in eight, by checksum."""
     return crc32(f"{first} {second}".encode()) % 8 == 0

@@ -22,7 +22,7 @@ def tokens(words: str, *ideas: str) -> Tokens:
 
 @dataclass(frozen=True)
 class Nominal:
-    """A Nominal is a pronoun, or a noun with article and adjective; its ideas begin with `role`."""
+    """A Nominal is a pronoun, or a noun with article and adjective, in a role such as subject."""
 
     head: Noun | Pronoun
     role: str
@@ -32,7 +32,7 @@ class Nominal:
 
     @property
     def agreement(self) -> tuple[int, bool]:
-        """Returns the person and the number (plural or not) that the verb must agree with."""
+        """Returns what the verb must agree with: the person (1 to 3), and True for the plural."""
         if isinstance(self.head, Pronoun):
             return self.head.person, self.head.plural
         return 3, self.plural

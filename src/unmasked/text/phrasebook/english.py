@@ -7,7 +7,7 @@ from .lexicon import FREQUENCIES, POSSESSIVES, TOMORROW, WHEN, YESTERDAY, Adject
 
 
 def present(verb: str, person: int, plural: bool) -> str:
-    """Returns a form of the present tense: in `look for`, the first word takes the ending."""
+    """Returns a verb's form in the present: in `look for`, the first word takes the ending."""
     if verb == "be":
         return {(1, False): "am", (3, False): "is"}.get((person, plural), "are")
     if plural or person != 3:
@@ -25,7 +25,7 @@ class Verbs(NamedTuple):
 
 
 def clause(said: Clause) -> Tokens:
-    """Writes a main clause, a subordinate clause (they are alike), or a question."""
+    """Returns the English tokens of a main or subordinate clause (they are alike) or a question."""
     helper, rest, alone = verbs(said)
     subject = nominal(said.subject, is_object=False)
     parts = {
@@ -80,7 +80,7 @@ def modal_verbs(said: Clause) -> Verbs:
 
 
 def do(said: Clause) -> Tokens:
-    """Writes `do`, aligned with the denial, or with the verb that cannot ask on its own."""
+    """Returns `do` or `does`, aligned with what denies in German, or else with modal or verb."""
     word = present("do", *said.subject.agreement)
     return tokens(word, "not" if said.negated else "modal" if said.modal else "verb")
 

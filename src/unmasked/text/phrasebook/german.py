@@ -17,14 +17,14 @@ STRONG = {"plural": ("e", "e", "en")}
 
 
 def determiner(word: str, form: str, case: int) -> str:
-    """Declines `der` or a word like `ein`; returns an empty text for no article."""
+    """Returns `der` or a word like `ein`, declined for gender (or plural) and case; "" stays ""."""
     if word == "der":
         return DER[form][case]
     return word and word + EIN[form][case]
 
 
 def conjugate(verb: Verb, person: int, plural: bool) -> str:
-    """Returns a form of the present tense, without the particle of a separable verb."""
+    """Returns a verb's form in the present tense, without the particle of a separable verb."""
     first, second = IRREGULAR.get(verb.infinitive, (verb.infinitive[:-1], ""))
     stem = verb.infinitive[:-2]
     if not plural:
@@ -35,7 +35,7 @@ def conjugate(verb: Verb, person: int, plural: bool) -> str:
 
 
 def clause(said: Clause) -> Tokens:
-    """Writes a main clause or a question."""
+    """Returns the German tokens of a main clause or a question."""
     finite, tail = verb(said)
     parts = middle(said)
     asked = said.question and said.first == "subject" and said.subject.head.german != "wer"
@@ -44,7 +44,7 @@ def clause(said: Clause) -> Tokens:
 
 
 def subordinate(said: Clause) -> Tokens:
-    """Writes the clause after `dass`: verbs at its end, a particle and its verb in one word."""
+    """Returns a clause's tokens as after `dass`: verbs at its end, a separable one in one word."""
     finite, tail = verb(said)
     words = [token for part in middle(said).values() for token in part]
     if tail and tail[0].word == said.verb.particle:
@@ -53,7 +53,7 @@ def subordinate(said: Clause) -> Tokens:
 
 
 def verb(said: Clause) -> tuple[Tokens, Tokens]:
-    """Returns the verb that agrees with the subject, and the words that the clause ends with."""
+    """Returns the finite verb, and the infinitive, participle or particle at the clause's end."""
     who = said.subject.agreement
     if said.modal:
         infinitive = said.verb.particle + said.verb.infinitive
@@ -65,7 +65,7 @@ def verb(said: Clause) -> tuple[Tokens, Tokens]:
 
 
 def middle(said: Clause) -> dict[str, Tokens]:
-    """Returns all but the verb, in the order of a plain clause: a pronoun before the time."""
+    """Returns subject, object, time, `nicht` and complement by name, in a plain clause's order."""
     parts = {
         "subject": nominal(said.subject, NOMINATIVE),
         "object": nominal(said.object, ACCUSATIVE) if said.object else [],

@@ -53,7 +53,7 @@ class Preposition(NamedTuple):
 
 
 def rows(table: str) -> Iterator[list[str]]:
-    """Yields the rows of a table, split at blanks; `_` stands for a blank within a cell."""
+    """Yields each line of a text as a list of its words; `_` stands for a blank within one."""
     for line in table.strip().splitlines():
         yield [cell.replace("_", " ") for cell in line.split()]
 
@@ -117,7 +117,7 @@ WITHOUT_OWNER = ("mann", "frau")  # sein mann is her husband, not her man
 
 
 def kinds(names: str) -> tuple[str, ...]:
-    """Returns the kinds that a list names, where a name may stand for several; `-` is none."""
+    """Returns the kinds of nouns that a text lists: `drink,living` is drink, person and animal."""
     named = [] if names == "-" else names.split(",")
     return tuple(kind for name in named for kind in KINDS.get(name, (name,)))
 
@@ -147,7 +147,7 @@ MOODS = [
 
 
 def verbs(table: str) -> list[Verb]:
-    """Reads a table of verbs, in which `auf+machen` is a separable one."""
+    """Returns the verbs of a table, one a line, in which `auf+machen` is a separable one."""
     made = []
     for infinitive, *forms, names in rows(table):
         particle, _, bare = infinitive.rpartition("+")

@@ -60,7 +60,7 @@ def subject(dice: Dice, verb: Verb) -> Nominal:
 
 
 def thing(dice: Dice, verb: Verb, doer: Nominal) -> Nominal:
-    """Draws an object. Nobody sees himself: me and us go with neither I nor we."""
+    """Draws an object for a verb. Nobody sees himself: me and us go with neither I nor we."""
     if "person" in verb.kinds and dice.chance(0.25):
         person = doer.agreement[0]
         pronouns = [p for p in lexicon.PRONOUNS if p.german_object != "-"]
@@ -98,7 +98,7 @@ def action_that(dice: Dice, fits: Callable[[Clause], bool]) -> Clause:
 
 
 def deny(said: Clause) -> Clause:
-    """Denies a clause, by `kein` if the object has no article or an indefinite one."""
+    """Returns the clause denied: by `kein`, if its object has no article or an indefinite one."""
     thing = said.object
     if thing and not thing.is_pronoun and thing.determiner in ("", "ein"):
         thing = replace(thing, determiner="kein")
@@ -141,7 +141,7 @@ def time_first(dice: Dice) -> Clause:
 
 
 def object_first(dice: Dice) -> Clause:
-    """Draws a clause whose article, as `den` or `einen`, shows that the object comes first."""
+    """Draws a clause that begins with its object, as an article such as `den` shows."""
     said = action_that(dice, lambda said: not said.negated and shows_its_case(said.object))
     return replace(said, first="object")
 
@@ -190,7 +190,7 @@ def that(dice: Dice) -> tuple[Clause, Clause]:
 
 
 def because(dice: Dice) -> tuple[Clause, Clause]:
-    """Draws "we are happy because you dance", or "you dance because you are happy"."""
+    """Draws two clauses, as of "we are happy because you dance": one has a mood, one an action."""
     if dice.chance(0.5):
         mood = Clause(subject(dice, lexicon.BE), lexicon.BE, complement=dice.choice(lexicon.MOODS))
         return mood, action(dice)
@@ -202,7 +202,7 @@ def because(dice: Dice) -> tuple[Clause, Clause]:
 
 
 def pronoun_for(said: Nominal) -> Nominal | None:
-    """Finds `er` for a man and `sie` for a woman or several persons, but none for `das kind`."""
+    """Returns the pronoun for a subject, such as `er` for `der mann`; None for `das kind`."""
     if not isinstance(said.head, Noun):
         return said
     name = "they" if said.plural else {"der": "he", "die": "she"}.get(said.head.article)
@@ -222,7 +222,7 @@ def alone(name: str, draw: Callable[[Dice], Clause], dice: Dice) -> Sentence:
 def joined(
     joint: str, in_german: str, draw: Callable[[Dice], tuple[Clause, Clause]], dice: Dice
 ) -> Sentence:
-    """Joins two clauses by a word; the comma before it in German is aligned with nothing."""
+    """Draws a sentence of two clauses joined by a word; the German comma aligns with nothing."""
     first, second = draw(dice)
     links = tokens(",") + tokens(in_german, "joint"), tokens(joint, "joint")
     return Sentence(
@@ -234,7 +234,7 @@ def joined(
 
 
 def apart(words: Tokens) -> Tokens:
-    """Marks the ideas of a second clause, so that they do not align with those of the first."""
+    """Returns a clause's tokens with other ideas, so that none aligns with the first clause."""
     return [Token(word, tuple(f"second {idea}" for idea in ideas)) for word, ideas in words]
 
 
