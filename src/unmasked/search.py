@@ -48,7 +48,7 @@ def greedy(
     Args:
         model: one of this package; the search calls its encode, decode and generator.
         source: token IDs, each sentence with its EOS, padded.
-        max_new_tokens: the most that a translation may get; by default its source's length and 50.
+        max_new_tokens: the most that a translation may get; by default its source's length + 50.
         prefix: token IDs [B, P] to begin each translation with; padding leaves a position free.
         use_cache: False computes each step from the first token on.
     """

@@ -87,7 +87,7 @@ def alike(probe: Probe) -> bool:
 
 
 def embedding_of(probe: Probe, target: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Returns the target's vectors, [B, T, D] or [T, B, D], in a list, if found, and its logits."""
+    """Returns a list with the embedded target, [B, T, D] or [T, B, D], if found; and its logits."""
     found: list[Tensor] = []
 
     def watch(_: nn.Module, given: tuple[Any, ...], vectors: Tensor) -> Tensor | None:

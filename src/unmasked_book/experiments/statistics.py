@@ -83,7 +83,7 @@ def plus_minus(
 
 
 class Compared(NamedTuple):
-    """A Compared holds two models' results, seed by seed; the first larger speaks for the claim."""
+    """A Compared holds two models' results by seed; a claim says that the first are larger."""
 
     of: str  # what was compared
     case: str

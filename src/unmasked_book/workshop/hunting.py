@@ -94,7 +94,7 @@ def seed_of(path: Path) -> tuple[int, int] | None:
 
 
 def found(mine: Mapping[str, Any], seed: int, bugs: int) -> bool:
-    """Returns True and prints the planted mistakes if all code is right; else prints symptoms."""
+    """Returns True, and prints what was planted, if the reader's code is right; else symptoms."""
     if not all(examine(step, mine.get(step)).right for step in STEPS):
         print("Not yet: its numbers are not right.")
         with contextlib.suppress(Exception):  # it may not even run
