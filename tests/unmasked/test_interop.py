@@ -141,6 +141,7 @@ CHANGES = [
     (put("decoder.layers.0.dropout2", p=0.5), ".* one dropout.* got another decoder.*dropout2"),
     (put(f"{FIRST}.self_attn", dropout=0.5), ".* got another .*self_attn"),
     (put(f"{FIRST}.self_attn", add_zero_attn=True), ".* got another .*self_attn"),
+    (lambda whole: whole.register_forward_hook(lambda *_: None), ".* got another output: a hook"),
 ]
 
 

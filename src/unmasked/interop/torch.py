@@ -117,6 +117,8 @@ def require_as_made(module: nn.Module, ours: nn.Module, layer: Any = None) -> No
     paths = differences(module, twin, ignored)
     if isinstance(module, nn.Transformer):
         paths = [path for path in paths if path.startswith(("encoder", "decoder"))]
+    if any(part._forward_hooks or part._forward_pre_hooks for part in module.modules()):
+        paths.append("output: a hook may change it")
     if paths:
         expected = "PyTorch's own parts, layers alike, one dropout, final norms or none"
         fix = "change it, or convert its layers one by one"
