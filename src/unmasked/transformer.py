@@ -142,6 +142,14 @@ class Transformer(nn.Module):
         packed = [pair] * len(self.decoder.layers)
         return own.unpack(self.decoder(own.pack(x), read.pack(memory), looks=packed))
 
+    def check_options(self) -> dict[str, Any]:
+        """Returns what `unmasked.check` takes from the model: vocabularies, tied weights, a step."""
+        shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
+        ties = self.config.tie_embeddings
+        tied = [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)
+        sizes = {name: getattr(self.config, name) for name in ("source_vocab", "target_vocab")}
+        return {**sizes, "tied": tied, "step": stepwise}
+
     def start(self, capacity: int = 32, width: int = 1) -> DecoderState:
         """Returns an empty cache for `decode`; its room for `capacity` tokens grows if need be."""
         return DecoderState(len(self.decoder.layers), capacity, width)
@@ -196,6 +204,16 @@ class Transformer(nn.Module):
     def count_parameters(self) -> int:
         """Returns the count of numbers in all parameters; tied ones count once."""
         return sum(parameter.numel() for parameter in self.parameters())
+
+
+def stepwise(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+    """Computes the model's logits [B, T, V] token by token, with a cache."""
+    mask, memory, state = masks.padding_mask(source), model.encode(source), model.start()
+    hidden = [
+        model.decode(token[:, None], memory, source_mask=mask, state=state)
+        for token in target.unbind(1)
+    ]
+    return model.generator(torch.cat(hidden, 1))
 
 
 def require_called(model: Transformer) -> None:

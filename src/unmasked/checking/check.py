@@ -1,6 +1,7 @@
 """Tests a model for properties that any correct encoder-decoder has, such as causality."""
 
 import copy
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -10,12 +11,10 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..errors import invalid, require_type, require_whole
-from ..search import Steps
-from ..tokens import PADDING
-from ..transformer import Transformer
-from . import properties, reach
+from . import language, properties, reach
+from .alike import alike
 from .order import order
-from .probe import AnswerError, Forward, Probe, told
+from .probe import AnswerError, Probe, told
 from .properties import cached, gradient, padded
 from .registered import leaves, registered, shared
 from .report import Finding, Report
@@ -24,69 +23,103 @@ from .state import precisely, unchanged
 
 def check(
     model: nn.Module,
-    forward: Forward | None = None,
+    forward: Callable[..., Tensor] | None = None,
     *,
+    vocab: int | None = None,
     source_vocab: int | None = None,
     target_vocab: int | None = None,
-    padding: int = PADDING,
-    step: Forward | None = None,
+    padding: int | None = 0,
+    step: Callable[..., Any] | None = None,
+    encoder: bool = False,
+    like: nn.Module | None = None,
+    reorder: Callable[[Any, Tensor], Any] | None = None,
+    crop: Callable[[Any, int], Any] | None = None,
     tied: Iterable[tuple[str, str]] = (),
     seed: int = 0,
     quiet: bool = False,
 ) -> Report:
     """Calls a model on random sentences, and returns and prints a report of faults that this shows.
 
-    The sentences have up to nine words, and a deep copy of the model gets them. A model that cannot
-    be copied gets them itself: its modules' attributes, parameters and buffers and the random
-    generators' states are restored, but not what other objects of its own hold.
+    The sentences have up to thirteen words, and a deep copy of the model gets them. A model that
+    cannot be copied gets them itself: its modules' attributes, parameters and buffers and the
+    random generators' states are restored, but not what other objects of its own hold.
 
     Args:
-        model: any encoder-decoder. Of an `unmasked.Transformer` the vocabularies, the tied
-            pairs and, if there is no `forward`, the step are known.
+        model: an encoder-decoder, a decoder or an encoder. An `unmasked.Transformer`, and a model
+            of Hugging Face's transformers, needs no other argument.
         forward: `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for
-            tokens [B, S] and [B, T]; without it `model(source, target)` does. The target is what
-            the decoder reads, so output t may depend on it up to t.
-        source_vocab, target_vocab: the sizes of the vocabularies, padding included.
-        padding: the ID of the token that fills short sentences.
-        step: takes and returns what `forward` does, computed one token at a time, with a cache.
+            tokens [B, S] and [B, T]; with one `vocab` `forward(model, tokens)` does. The target is
+            what the decoder reads, so output t may depend on it up to t.
+        vocab: the size of the vocabulary, padding included; of an encoder-decoder
+        source_vocab, target_vocab: are the two.
+        padding: the ID of the token that fills short sentences; None if the model takes none.
+        step: with a cache, takes and returns what `forward` of an encoder-decoder does. With one
+            `vocab`, `step(model, tokens, seen, cache)` returns the logits of the tokens that come
+            after the first `seen`, and the new cache, which is None at first.
+        encoder: an encoder may look both ways.
+        like: another model that should compute the same, and that has the same weights.
+        reorder: `reorder(cache, rows)` takes these rows of the cache, if it is no nest of tensors.
+        crop: `crop(cache, n)` takes the last n tokens from it.
         tied: pairs of names of parameters that should be one tensor.
         seed: draws the words; the same one gives the same report.
         quiet: prints nothing.
     """
     require_type("model", model, nn.Module)
-    pairs, config = list(tied), None
-    if isinstance(model, Transformer):
-        config, pairs = model.config, pairs + pairs_of(model)
-        step = step_by_step if step is None and forward is None else step
-    require_arguments(model, {"forward": forward, "step": step}, pairs, seed)
-    source_vocab = vocabulary_size("source_vocab", source_vocab, config, padding)
-    target_vocab = vocabulary_size("target_vocab", target_vocab, config, padding)
+    known = options_of(model)
+    pairs = [*tied, *known.get("tied", ())]
+    if forward is None:
+        forward, step = known.get("forward"), step or known.get("step")
+        reorder, crop = reorder or known.get("reorder"), crop or known.get("crop")
+        padding, encoder = known.get("padding", padding), known.get("encoder", encoder)
+    vocab = known.get("vocab") if vocab is None and source_vocab is None else vocab
+    sides = ("source_vocab", "target_vocab") if vocab is None else ("vocab",)
+    given = {"vocab": vocab, "source_vocab": source_vocab, "target_vocab": target_vocab}
+    sizes = [vocabulary_size(side, given[side], known, padding) for side in sides]
+    require_arguments(model, {"forward": forward, "step": step}, pairs, seed, len(sides))
+    tests: dict[str, Callable[[Any], Finding]]
+    if vocab is None:
+        tests = {"runs": properties.runs, "repeats": properties.repeats,
+                 "causality": reach.causality, "own words": reach.own_words,
+                 "source": reach.source, "order": order, "padding": padded}  # fmt: skip
+        silent = {} if step else {"cached": "no step was given"}
+    else:
+        pads = padding is not None
+        tests, silent = language.questions(
+            encoder=encoder, step=step, reorder=reorder, crop=crop, pads=pads
+        )
+        tests |= known.get("tests", {})
+    tests |= {"gradient": gradient, "registered": registered}
+    tests["tied"] = partial(shared, model=model, pairs=pairs)
+    if vocab is None:
+        tests["cached"] = partial(cached, step=step or plainly)
+    if like is not None:
+        tests["like"] = partial(alike, reference=like)
     cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
-    tests: dict[str, Callable[[Probe], Finding]] = {
-        "runs": properties.runs,
-        "repeats": properties.repeats,
-        "causality": reach.causality,
-        "own words": reach.own_words,
-        "source": reach.source,
-        "order": order,
-        "padding": padded,
-        "gradient": gradient,
-        "registered": registered,
-        "tied": partial(shared, model=model, pairs=pairs),
-        "cached": partial(cached, step=step or plainly),
-    }
-    silent = {} if step else {"cached": "no step was given"}
     with (
         torch.inference_mode(False),
         torch.random.fork_rng(cuda[:1]),
         precisely(),
         unchanged(model) as restore,
     ):
-        probe = Probe(model, forward or plainly, (source_vocab, target_vocab), padding, seed)
+        forward = forward or plainly
+        if vocab is None:
+            probe = Probe(model, forward, (sizes[0], sizes[1]), padding or 0, seed)
+        else:
+            probe = language.LanguageProbe(model, forward, vocab, padding, seed)
         report = Report(tuple(findings(probe, tests, silent, restore)))
     if not quiet:
         print(report)
     return report
+
+
+def options_of(model: nn.Module) -> dict[str, Any]:
+    """Returns the arguments that a model names in `check_options`, or a Hugging Face model's."""
+    library = sys.modules.get("transformers")
+    if library is not None and isinstance(model, library.PreTrainedModel):
+        from .huggingface import options
+
+        return options(model)
+    return getattr(model, "check_options", dict)()
 
 
 def findings(
@@ -99,24 +132,28 @@ def findings(
 
     Each test gets the same model: a new copy, or the original, restored.
     """
-    model, copies = probe.model, copyable(probe)
+    model, copies, unclear = probe.model, copyable(probe), dict[str, str]()
     restore()
     for name, test in tests.items():
-        if name in silent:
-            yield Finding(name, "not offered", silent[name])
+        if name in silent or name in unclear:
+            verdict = "not offered" if name in silent else probe.unclear
+            yield Finding(name, verdict, silent.get(name) or unclear[name])
             continue
         probe.model = (copy.deepcopy(model) if copies else model).eval()
         try:
             finding = test(probe)
         except AnswerError as error:
-            finding = Finding(name, "fault", error.what, error.advice)
+            lacks = isinstance(error.__cause__, NotImplementedError)
+            finding = Finding(name, "not offered" if lacks else "fault", error.what, error.advice)
         except Exception as error:  # in our own arithmetic: that is no fault of the model
             finding = Finding(name, "not offered", f"the question failed: {told(error)}")
         probe.model = model  # and the copy's memory is free
         restore()
         if name == "runs" and finding.verdict == "fault":
             silent = dict.fromkeys(tests, "the model does not run")
-        silent |= dict.fromkeys(probe.unsure, "two calls differ, so nothing can be compared")
+        unclear |= dict.fromkeys(probe.unsure, "two calls differ, so nothing can be compared")
+        if finding.verdict == "fault":
+            unclear |= dict.fromkeys(probe.followers.get(name, ()), f"see {name}, which may be why")
         yield finding
 
 
@@ -138,32 +175,15 @@ def copyable(probe: Probe) -> bool:
     return {id(leaf) for leaf in used}.isdisjoint(map(id, model.parameters()))
 
 
-def plainly(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-    return model(source, target)
-
-
-# --- What is known of our own models ----------------------------------------------------------
-
-
-def step_by_step(model: Any, source: Tensor, target: Tensor) -> Tensor:
-    """Returns the logits [B, T, V], computed as in a search: token by token, with a cache."""
-    steps = Steps(model, source, 1, target.shape[1])
-    first = torch.zeros_like(target[:, :1])  # each sentence has one hypothesis, number 0
-    return torch.cat([steps.step(token[:, None], first) for token in target.unbind(1)], dim=1)
-
-
-def pairs_of(model: Transformer) -> list[tuple[str, str]]:
-    """Returns pairs of names of the parameters that the model's configuration ties."""
-    shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
-    ties = model.config.tie_embeddings
-    return [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)
+def plainly(model: nn.Module, *tokens: Tensor) -> Tensor:
+    return model(*tokens)
 
 
 FEWEST = 4  # words: padding, and three for neighbours to differ and change places
 
 
 def require_arguments(
-    model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int
+    model: nn.Module, functions: dict[str, object], pairs: list[Any], seed: int, sides: int
 ) -> None:
     if isinstance(model, torch.jit.ScriptModule):
         raise invalid("model", "a module written in Python", "a ScriptModule", "check its source")
@@ -172,9 +192,9 @@ def require_arguments(
         raise invalid("model", "parameters that have numbers", "some without", fix)
     for name, function in functions.items():
         if function is not None and not callable(function):
-            fix = f"write {name}=lambda model, source, target: …"
-            got = type(function).__name__
-            raise invalid(name, "a function of model, source and target", got, fix)
+            taken = "source, target" if sides == 2 else "tokens"
+            fix = f"write {name}=lambda model, {taken}: …"
+            raise invalid(name, f"a function of model, {taken}", type(function).__name__, fix)
     named = dict(model.named_parameters(remove_duplicate=False))
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -187,13 +207,17 @@ def require_arguments(
     require_whole("seed", seed, 0, 2**64 - 1)
 
 
-def vocabulary_size(argument: str, size: int | None, known: object, padding: int) -> int:
+def vocabulary_size(argument: str, size: int | None, known: Any, padding: int | None) -> int:
     """Returns the given vocabulary size, or that of the configuration `known`, and validates it."""
-    size = getattr(known, argument, None) if size is None else size
+    size = known.get(argument) if size is None else size
     if size is None:
-        fix = "pass source_vocab=… and target_vocab=…; only an unmasked.Transformer knows them"
+        fix = (
+            "pass source_vocab=… and target_vocab=…; or vocab=…, for a decoder or an encoder alone"
+        )
         raise invalid(argument, "the number of words", None, fix)
     require_whole(argument, size, FEWEST, 10**8)
+    if padding is None:
+        return size
     require_whole("padding", padding, 0)
     if padding >= size:
         fix = "name the token that fills short sentences"

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .probe import SOURCE, TARGET, AnswerError, Probe, apart, backward
+from .probe import AnswerError, Probe, apart, backward
 from .properties import without
 from .report import Finding
 
@@ -16,7 +16,7 @@ def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
     Side 0 is the source. Pairs are left out if replacing either word changes too little to judge.
     """
     moved, sentences = [], [probe.source, probe.target]
-    for place in range((SOURCE - 1, TARGET - 2)[side]):
+    for place in range(sentences[side].shape[1] - 1 - side):
         after = (0, place + 2)[side]  # an output knows all the source, and the target so far
         alone = probe.influences[side][place : place + 2, after:].amax(1).min()
         if alone > probe.scale.clear:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import printable, shape
+from .report import Verdict
 
 Forward = Callable[[nn.Module, Tensor, Tensor], Tensor]
 # Primes, so that no dimension fits in the place of another by chance. There are rows enough for
 # sharp attention to look at each word in one of them.
-ROWS, SOURCE, TARGET = 11, 7, 5
+ROWS = 11
 # Lengths of source and target in the padded batch; some packed layers want the longest first.
 LENGTHS = ((7, 3), *[(7, 5)] * (ROWS - 3), (4, 5), (2, 1))
 
@@ -75,11 +76,15 @@ class Probe:
     are seeded anew before each call, so that even a model with dropout gives the same logits.
     """
 
+    unclear: Verdict = "not offered"  # the verdict where an earlier fault may be the reason,
+    followers: Mapping[str, tuple[str, ...]] = {}  # and for which tests each fault may be that
+
     def __init__(
         self, model: nn.Module, forward: Forward, vocabularies: tuple[int, int], padding: int,
-        seed: int,
+        seed: int, lengths: Sequence[tuple[int, int]] = LENGTHS,
     ) -> None:  # fmt: skip
         self.model, self.forward, self.padding, self.seed = model, forward, padding, seed
+        self.lengths = lengths
         tensors = [*model.parameters(), *model.buffers()]
         self.device = tensors[0].device if tensors else torch.device("cpu")
         cuda = torch.cuda.default_generators if self.device.type == "cuda" else ()
@@ -92,7 +97,7 @@ class Probe:
         self.draws = torch.Generator().manual_seed(seed)
         self.source, self.target = (
             words.draw(length, self.draws)
-            for words, length in zip(self.words, (SOURCE, TARGET), strict=True)
+            for words, length in zip(self.words, map(max, *lengths), strict=True)
         )
 
     # --- Asking -----------------------------------------------------------------------------------
@@ -100,11 +105,14 @@ class Probe:
     def answer(self, source: Tensor, target: Tensor, forward: Forward | None = None) -> Tensor:
         """Returns what forward returns for the tokens; AnswerError unless that is [B, T, V]."""
         given = source.clone(), target.clone()
-        sizes = f"it was given integers of shape {shape(source)} and {shape(target)}"
+        sizes = " and ".join(shape(tokens) for tokens in given if tokens.numel())
+        sizes = f"it was given integers of shape {sizes}"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 answer = (forward or self.forward)(self.model, *given)
+        except AnswerError:
+            raise
         except Exception as error:
             fix = f"{sizes}; pass forward=… if the model is to be called in another way"
             raise AnswerError(told(error), fix) from error
@@ -174,7 +182,7 @@ class Probe:
 
     # --- What is asked about more than once -----------------------------------------------------
 
-    def influence(self, side: int, length: int = SOURCE) -> Tensor:
+    def influence(self, side: int, length: int | None = None) -> Tensor:
         """Returns how far replacing each word moves each output's logits, [S, T] or [T, T].
 
         Side 0 replaces source words, side 1 target words. The source is cut to `length` words.
@@ -196,7 +204,7 @@ class Probe:
     @cached_property
     def ragged(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns source and target, cut and padded, and which target tokens are words, [B, T]."""
-        lengths = torch.tensor(LENGTHS, device=self.device)
+        lengths = torch.tensor(self.lengths, device=self.device)
         real = [
             torch.arange(sentences.shape[1], device=self.device) < lengths[:, side, None]
             for side, sentences in enumerate((self.source, self.target))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .probe import LENGTHS, ROWS, TARGET, AnswerError, Forward, Probe, apart, backward, can_be_said
+from .probe import ROWS, AnswerError, Forward, Probe, apart, backward, can_be_said
 from .report import Finding, listed
 
 
@@ -98,7 +98,7 @@ def padded(probe: Probe) -> Finding:
     answer = probe(F.pad(probe.source, (0, 2), value=probe.padding), probe.target)
     fix = "mask the source's padding in every layer of the encoder, and in cross-attention"
     require_same(probe, answer, probe.base, "with two words of padding behind the source", fix)
-    answer = probe(probe.source, F.pad(probe.target, (0, 3), value=probe.padding))[:, :TARGET]
+    answer = probe(probe.source, F.pad(probe.target, (0, 3), value=probe.padding))[:, :-3]
     fix = "padding is a later word too: look at the causal mask, and at norms and means"
     require_same(probe, answer, probe.base, "with three words of padding behind the target", fix)
     mixed = (
@@ -110,7 +110,7 @@ def padded(probe: Probe) -> Finding:
         together = probe(source, target, grad=grad)
         mode = ", with gradients" if grad else ""
         for row in (0, ROWS - 2, ROWS - 1):  # the shortest
-            long, wide = LENGTHS[row]
+            long, wide = probe.lengths[row]
             alone = probe(source[[row], :long], target[[row], :wide], grad=grad)
             when = f"beside longer sentences than {long} and {wide} words"
             require_same(probe, alone, together[[row], :wide], when, mixed, mode=mode)
@@ -137,7 +137,7 @@ def cached(probe: Probe, step: Forward) -> Finding:
         said = can_be_said(got) & can_be_said(expected)
         answers = got[..., said], expected[..., said]
         require_same(probe, *answers, "computed word by word", fix, counts)
-    return Finding("cached", "passed", f"{TARGET} steps give the outputs of one call")
+    return Finding("cached", "passed", f"{target.shape[1]} steps give the outputs of one call")
 
 
 def gradients(probe: Probe) -> dict[str, Tensor | None]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .probe import ROWS, SOURCE, TARGET, AnswerError, Probe, backward, can_be_said
+from .probe import ROWS, AnswerError, Probe, backward, can_be_said
 from .properties import without
 from .report import Finding
 
@@ -133,7 +133,7 @@ def rows_read(probe: Probe, side: int) -> dict[str, Tensor]:
     The modules nearest to the logits come first. A row counts if its gradient is not zero in any
     sentence, in any call of the module. Half precision may lose one, so there the dict is empty.
     """
-    length = (SOURCE, TARGET)[side]
+    length, outputs = (probe.source, probe.target)[side].shape[1], probe.target.shape[1]
     kept: Kept = []
     modules = probe.model.named_modules()
     hooks = [(module, partial(keep, kept, name, length)) for name, module in modules]
@@ -146,8 +146,8 @@ def rows_read(probe: Probe, side: int) -> dict[str, Tensor]:
     said = can_be_said(probe.base).to(logits.device)
     weights = torch.randn(int(said.sum()), generator=probe.draws).to(logits)
     sums = (logits[..., said] @ weights).sum(0)  # [T]
-    read = {name: torch.zeros(length, TARGET, dtype=torch.bool) for name, _ in reversed(kept)}
-    for output in range(TARGET):
+    read = {name: torch.zeros(length, outputs, dtype=torch.bool) for name, _ in reversed(kept)}
+    for output in range(outputs):
         try:
             found = backward(sums[output], [vectors for _, vectors in kept])
         except AnswerError:  # "gradient" tells of it

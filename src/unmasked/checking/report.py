@@ -7,8 +7,10 @@ from typing import Literal
 
 from ..errors import require_choice
 
-Verdict = Literal["passed", "fault", "note", "not offered"]
-MARKS: dict[Verdict, str] = {"passed": "ok", "fault": "FAULT", "note": "note", "not offered": "-"}
+Verdict = Literal["passed", "fault", "note", "unclear", "not offered"]
+MARKS: dict[Verdict, str] = {
+    "passed": "ok", "fault": "FAULT", "note": "note", "unclear": "?", "not offered": "-",
+}  # fmt: skip
 WIDE = 92  # columns of a printed report
 CLAIMS = {
     "runs": "every output is a row of numbers, one for each word",
@@ -22,6 +24,17 @@ CLAIMS = {
     "registered": "PyTorch knows every layer and every tensor",
     "tied": "what should be one matrix is one",
     "cached": "word by word gives the same output",
+    "batch": "a sentence gets alone what it gets in company",
+    "right padding": "padding behind changes nothing",
+    "left padding": "padding before changes nothing",
+    "cached, padded": "the cache gives the same behind padding",
+    "chunked": "several words at a time give the same output",
+    "reordered": "the cache's rows follow their sentences",
+    "cropped": "words that are taken back leave no trace in the cache",
+    "static": "a cache of fixed size gives the same output",
+    "saved": "saved and loaded again, it is the same model",
+    "generate": "generate's logits are those of forward",
+    "like": "it computes what the reference computes",
 }
 
 
@@ -64,7 +77,7 @@ class Report:
         counts = {verdict: verdicts.count(verdict) for verdict in MARKS}
         parts = [f"{counts.pop('passed')} passed"]
         for verdict, count in counts.items():
-            plural = "s" if count > 1 and verdict != "not offered" else ""
+            plural = "s" if count > 1 and verdict in ("fault", "note") else ""
             parts += [f"{count} {verdict}{plural}"] * (count > 0)
         return ", ".join(parts)
 
@@ -72,11 +85,11 @@ class Report:
         return f"Report({self.summary()})"
 
     def __str__(self) -> str:
-        width = max(map(len, CLAIMS))
+        width = max(len(finding.property) for finding in self.findings)
         lines = []
         for finding in self.findings:
-            name, offered = finding.property, finding.verdict != "not offered"
-            says = CLAIMS[name] if offered else finding.what
+            name, asked = finding.property, finding.verdict not in ("not offered", "unclear")
+            says = CLAIMS[name] if asked else finding.what
             lines.append(f"{MARKS[finding.verdict]:<5}  {name:<{width}}  {says}")
             if finding.verdict in ("fault", "note"):
                 for text in (finding.what, finding.advice):

@@ -1,0 +1,82 @@
+"""Compares a model with a reference of equal weights: logits, gradients, and where they part."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .probe import AnswerError, Probe, apart, can_be_said
+from .properties import gradients
+from .report import Finding, listed
+
+Seen = list[tuple[str, Tensor]]
+
+
+def alike(probe: Probe, reference: nn.Module) -> Finding:
+    """Tests whether both give the same logits, and weights with equal numbers the same gradients.
+
+    A fault names the reference's first module whose output nothing in the model equals.
+    """
+    model, mine, said = probe.model, watched(probe), can_be_said(probe.base)
+    logits, grads = probe.base[..., said], by_numbers(probe)
+    probe.model = reference.eval()
+    try:
+        theirs, answer = watched(probe), probe(probe.source, probe.target)[..., said]
+        expected = by_numbers(probe)
+    finally:
+        probe.model = model
+    gap = apart(logits, answer).max()
+    if gap > probe.scale.close:
+        before, first = "the embedding", ""
+        for name, output in theirs:
+            if any(equal(output, own) for _, own in mine):
+                before = name
+            else:
+                first = name
+                break
+        where = f"they agree up to the reference's {before}, and part in its {first}"
+        what = f"the logits differ by up to {float(gap):.2g}" + (f"; {where}" if first else "")
+        return Finding("like", "fault", what, "compare the two at that module, input by input")
+    common = [key for key in grads if key in expected]
+    parted = [grads[key][0] for key in common if not equal(expected[key][1], grads[key][1])]
+    if parted:
+        what = f"the logits agree, the gradients of {listed(parted)} do not"
+        return Finding("like", "fault", what, "look for .detach(), or a backward of one's own")
+    count = f"the gradients of {len(common)} weights with equal numbers"
+    return Finding("like", "passed", f"the same logits, and {count}")
+
+
+def watched(probe: Probe) -> Seen:
+    """Returns the paths of the model's modules, in the order of calls, and what they return."""
+    seen: Seen = []
+
+    def keep(name: str, _: nn.Module, __: Any, returned: Any) -> None:
+        output = returned[0] if isinstance(returned, tuple) and returned else returned
+        if isinstance(output, Tensor) and output.dim() == 3:
+            seen.append((name, output.detach()))
+
+    modules = [
+        (module, partial(keep, name)) for name, module in probe.model.named_modules() if name
+    ]
+    probe.watched(probe.target, modules)
+    return seen
+
+
+def equal(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.allclose(a, b, 1e-3, 1e-4 * float(a.abs().max()))
+
+
+def by_numbers(probe: Probe) -> dict[Any, tuple[str, Tensor]]:
+    """Returns name and gradient of each trained weight; its shape and its numbers' sum are keys."""
+    named = dict(probe.model.named_parameters())
+    probe.draws = torch.Generator().manual_seed(probe.seed)  # the same labels for both
+    try:
+        found = gradients(probe)
+    except AnswerError:  # "gradient" tells of it
+        return {}
+    kept = {name: gradient for name, gradient in found.items() if gradient is not None}
+    return {
+        (named[name].shape, named[name].detach().double().sum().item()): (name, gradient)
+        for name, gradient in kept.items()
+    }

@@ -1,0 +1,299 @@
+"""Tests language models: decoders without an encoder, with their caches, and encoders alone."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import order as places
+from . import properties, reach
+from .probe import ROWS, AnswerError, Probe, apart, can_be_said
+from .report import Finding
+
+LENGTHS = tuple((0, n) for n in (3, 2, 1, 5, 8, 11, *[13] * (ROWS - 6)))  # no source, 13 words
+WORDS = 13
+Step = Any  # (model, tokens so far, how many are in the cache, cache) → their logits, the cache
+Change = Callable[[int, Tensor, Any, int], tuple[Tensor, Any, int]]
+
+CACHES = ("cached", "cached, padded", "chunked", "reordered", "cropped", "static")
+# What a fault of the first makes unclear, since it may be the reason for what the others show.
+FOLLOWERS: dict[str, tuple[str, ...]] = {
+    "repeats": ("causality", "own words", "order", "batch", "right padding", "left padding",
+                "like", *CACHES),
+    "causality": ("right padding", *CACHES),
+    "batch": ("right padding", "left padding", "reordered"),
+    "cached": CACHES[1:],
+}  # fmt: skip
+
+
+class LanguageProbe(Probe):
+    """A probe of one vocabulary, which calls `forward(model, tokens)`."""
+
+    unclear, followers = "unclear", FOLLOWERS
+
+    def __init__(
+        self, model: nn.Module, forward: Any, vocab: int, padding: int | None, seed: int
+    ) -> None:
+        self.pads = padding is not None
+        super().__init__(
+            model, lambda model, _, tokens: forward(model, tokens), (vocab, vocab), padding or 0,
+            seed, LENGTHS,
+        )  # fmt: skip
+        self.influences = torch.empty(0), self.influence(1)
+
+    def ask(self, tokens: Tensor, *, grad: bool = False) -> Tensor:
+        """Returns the logits of one pass over these tokens: [B, T] → [B, T, V]."""
+        return self(tokens[:, :0], tokens, grad=grad)
+
+    def left(self, least: int = 1) -> tuple[Tensor, Tensor]:
+        """Returns the sentences behind padding, and which tokens are words: twice [B, T]."""
+        lengths = torch.tensor([n for _, n in LENGTHS], device=self.device).clamp(min=least)
+        real = torch.arange(WORDS, device=self.device) >= WORDS - lengths[:, None]
+        return self.target.masked_fill(~real, self.padding), real
+
+    def in_parts(
+        self, step: Step, tokens: Tensor, parts: Sequence[int], change: Change | None = None
+    ) -> Tensor:
+        """Returns the logits [B, T, V] of parts with such lengths, with a cache between them.
+
+        Before part i, `change(i, tokens, cache, seen)` may give other tokens, cache and length.
+        """
+
+        def forward(model: nn.Module, _: Tensor, tokens: Tensor) -> Tensor:
+            cache, seen, logits = None, 0, torch.empty(0)
+            for number, length in enumerate(parts):
+                if change is not None:
+                    tokens, cache, seen = change(number, tokens, cache, seen)
+                new, cache = step(model, tokens[:, : seen + length], seen, cache)
+                if new.shape[1] != length:
+                    got = f"{new.shape[1]} outputs for {length} new tokens"
+                    raise AnswerError(f"step returns {got}", "return the new tokens' logits")
+                logits = torch.cat([logits[:, :seen], new], 1) if seen else new
+                seen += length
+            return logits
+
+        return self(tokens[:, :0], tokens, forward)
+
+
+def differ(
+    probe: Probe, got: Tensor, expected: Tensor, when: str, fix: str, counts: Tensor | None = None
+) -> None:
+    """Raises AnswerError if logits [B, T, V] differ, where `counts`, by more than rounding."""
+    said = can_be_said(got) & can_be_said(expected)
+    gap = apart(got[..., said], expected[..., said])
+    gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
+    wide = (gap > probe.scale.close).any(0)
+    if wide.any():
+        asked = WORDS if counts is None else int(counts.any(0).sum())
+        first, size = int(wide.nonzero()[0]), float(gap.max())
+        what = f"{when}, output[{first}] is the first that moves, by up to {size:.2g}"
+        raise AnswerError(f"{what} ({int(wide.sum())} of {min(asked, len(wide))} outputs)", fix)
+
+
+# --- What an output sees ----------------------------------------------------------------------
+
+
+def causality(probe: Probe) -> Finding:
+    """Tests whether later words move an output, and describes a prefix that is read both ways."""
+    finding = reach.causality(probe)
+    later = torch.ones(WORDS, WORDS).tril(-1).bool()  # [word, output]
+    leaks = (probe.influences[1] > probe.scale.same) & later
+    if finding.verdict != "fault" or not leaks.any():
+        return finding
+    if torch.equal(leaks, later):
+        what = f"every output sees every later word: it reads both ways ({int(later.sum())} pairs)"
+        fix = "right for an encoder (encoder=True); a decoder needs a causal mask in every layer"
+        return Finding("causality", "fault", what, fix)
+    for length in range(2, WORDS):
+        inside = torch.arange(WORDS) < length
+        if torch.equal(leaks, later & inside & inside[:, None]):
+            what = f"the first {length} words see each other both ways: a prefix"
+            return Finding("causality", "note", what, "right for a prefix language model")
+    return finding
+
+
+def both_ways(probe: Probe) -> Finding:
+    """Tests whether every output of an encoder depends on every word, before it and behind it."""
+    fix = "is there a mask that hides more than padding?"
+    return reach.reaches(probe, "own words", "input", probe.influences[1], fix)
+
+
+def own_words(probe: Probe) -> Finding:
+    """Tests whether an output sees its words so far, and describes windows and chunks."""
+    seen = probe.influences[1] > probe.scale.hardly  # [word, output]
+    words, outputs = torch.arange(WORDS)[:, None], torch.arange(WORDS)
+    past = words <= outputs
+    if not seen.diagonal()[1:].any() and seen[0, 1:].any():
+        what = "no output sees its own word, only those before: outputs come one too late"
+        return Finding("own words", "fault", what, "logits are shifted, or a mask has no diagonal")
+    if torch.equal(seen & past, words == outputs):
+        what = "each output sees its own word alone: nothing passes between positions"
+        return properties.without(probe, "own words", what, "does attention read other positions?")
+    for size in range(2, WORDS):
+        for named, looks in (
+            ("last {} words: a window", outputs - words < size),
+            ("words of its own {}: chunks", words // size == outputs // size),
+        ):
+            if torch.equal(seen & past, past & looks):
+                what = f"each output sees the {named.format(size)}"
+                return Finding("own words", "note", what, "right if the layers are to look so far")
+    fix = "a mask that hides too much, or logits that are shifted"
+    finding = reach.reaches(probe, "own words", "target", probe.influences[1], fix)
+    if finding.verdict == "passed" and (missed := reach.unread(probe, 1, reach.own_row_only)):
+        module, (output, _) = missed
+        what = f"output[{output}] reads earlier words in what {module} returns, not its own"
+        return Finding("own words", "note", what, "a causal mask without its diagonal?")
+    return finding
+
+
+def order(probe: Probe) -> Finding:
+    """Tests whether words that change places change the outputs behind them."""
+    found = places.exchanged(probe, 1)
+    fix = "do positions reach the embedding or the keys, and another one for each word?"
+    if not found:
+        return Finding("order", "note", "the words move the outputs too little to judge", fix)
+    gap, place = min(found)
+    if gap <= probe.scale.swapped:
+        what = f"no output sees that words {place} and {place + 1} change places"
+        return properties.without(probe, "order", what, fix)
+    if places.alike(probe):
+        what = "all words before an output count alike: no positions but the causal mask"
+        return Finding("order", "note", what, "right for a model without positions (NoPE)")
+    return Finding("order", "passed", "every two neighbours move the outputs behind them")
+
+
+# --- Sentences beside each other ----------------------------------------------------------------
+
+
+def batch(probe: LanguageProbe) -> Finding:
+    """Tests whether a sentence gets the same logits alone, in company, and in another order."""
+    fix = (
+        "sentences mix: a view, a softmax or norm over the batch, a cache that is kept, or "
+        "experts that have room for so many words only"
+    )
+    for row in (0, ROWS - 1):
+        alone = probe.ask(probe.target[[row]])
+        differ(probe, alone, probe.base[[row]], "without the other sentences of a batch", fix)
+    turned = probe.ask(probe.target.flip(0)).flip(0)
+    differ(probe, turned, probe.base, "with the sentences in another order", fix)
+    return Finding("batch", "passed", "no sentence knows another")
+
+
+def padded(probe: LanguageProbe, side: str) -> Finding:
+    """Tests whether short sentences, padded on this side, get the logits that they get alone."""
+    left, name = side == "left", f"{side} padding"
+    tokens, _ = probe.left() if left else (probe.ragged[1], None)
+    fix = "is padding hidden in every layer, and do positions count words alone?"
+    for grad in (False, True):
+        together = probe.ask(tokens, grad=grad)
+        for row in range(6):
+            n = LENGTHS[row][1]
+            part = slice(WORDS - n, None) if left else slice(n)
+            alone = probe.ask(probe.target[[row]][:, part], grad=grad)
+            when = f"{WORDS - n} of padding {'before' if left else 'behind'} {n} words"
+            differ(probe, together[[row]][:, part], alone, f"with {when}", fix)
+        if not together[..., can_be_said(probe.base)].isfinite().all():
+            what = "outputs at the padding itself are not finite"
+            return Finding(name, "fault", what, "a row that is masked everywhere: 0 · NaN is NaN")
+    return Finding(name, "passed", "no output moves by more than rounding")
+
+
+# --- The cache ----------------------------------------------------------------------------------
+
+
+def cached(
+    probe: LanguageProbe, name: str, step: Step, parts: Sequence[int], pads: bool = False
+) -> Finding:
+    """Tests whether parts, with a cache between them, get the logits of one pass; twice."""
+    tokens, real = probe.left(7) if pads else (probe.target, torch.ones_like(probe.target).bool())
+    fix = "the position of each step, the keys' rotation, the mask's and the cache's length"
+    for question, counts in ((tokens, real), (tokens.flip(0), real.flip(0))):
+        got, expected = probe.in_parts(step, question, parts), probe.ask(question)
+        how = "token by token" if max(parts) == 1 else f"in parts of {listed(parts)} tokens"
+        differ(probe, got, expected, f"with a cache, {how}", fix, counts)
+    return Finding(name, "passed", f"{len(parts)} steps give the outputs of one pass")
+
+
+def reordered(probe: LanguageProbe, step: Step, reorder: Any) -> Finding:
+    """Tests whether the cache's rows follow when sentences change places, as beams do; twice."""
+    rows = torch.tensor([1, 1, 0, *range(ROWS - 1, 2, -1)], device=probe.device)
+    final = probe.target
+    for cut in (5, 9):
+        final = torch.cat([final[rows, :cut], final[:, cut:]], 1)
+
+    def change(number: int, tokens: Tensor, cache: Any, seen: int) -> tuple[Tensor, Any, int]:
+        if number in (1, 5):
+            tokens = torch.cat([tokens[rows, :seen], tokens[:, seen:]], 1)
+            cache = reorder(cache, rows)
+        return tokens, cache, seen
+
+    got = probe.in_parts(step, probe.target, [5] + [1] * (WORDS - 5), change)
+    last = (torch.arange(WORDS, device=probe.device) >= 9).expand(ROWS, -1)
+    fix = "which tensors of the cache keep the old rows?"
+    differ(probe, got, probe.ask(final), "after the cache's rows change places", fix, last)
+    return Finding("reordered", "passed", f"the cache's rows follow twice in {WORDS} steps")
+
+
+def cropped(probe: LanguageProbe, step: Step, crop: Any) -> Finding:
+    """Tests whether a cache forgets tokens that are taken back, as speculative decoding does."""
+    others = probe.words[1].others(probe.target)
+    wrong = torch.cat([probe.target[:, :7], others[:, 7:]], 1)
+
+    def change(number: int, tokens: Tensor, cache: Any, seen: int) -> tuple[Tensor, Any, int]:
+        return (probe.target, crop(cache, 3), 7) if number == 2 else (tokens, cache, seen)
+
+    got = probe.in_parts(step, wrong, [6, 4] + [1] * (WORDS - 7), change)
+    fix = "does every tensor of the cache forget them, and the next position too?"
+    differ(probe, got, probe.base, "after three tokens are taken back", fix)
+    return Finding("cropped", "passed", "three tokens that are taken back leave no trace")
+
+
+def rows_of(cache: Any, rows: Tensor) -> Any:
+    """Returns a cache of nested tuples, lists and dicts with its tensors' first dimension taken."""
+    if isinstance(cache, Tensor):
+        return cache.index_select(0, rows) if cache.dim() else cache
+    if isinstance(cache, dict):
+        return {key: rows_of(value, rows) for key, value in cache.items()}
+    return (
+        type(cache)(rows_of(x, rows) for x in cache) if isinstance(cache, tuple | list) else cache
+    )
+
+
+def listed(parts: Sequence[int]) -> str:
+    return ", ".join(map(str, sorted(set(parts))))
+
+
+def questions(
+    *, encoder: bool, step: Step, reorder: Any, crop: Any, pads: bool
+) -> tuple[dict[str, Callable[[Any], Finding]], dict[str, str]]:
+    """Returns the tests of a language model by name, and why some of them are not offered."""
+    ones, prompt = [1] * WORDS, [8] + [1] * (WORDS - 8)
+    tests: dict[str, Callable[[Any], Finding]] = {
+        "runs": properties.runs,
+        "repeats": properties.repeats,
+        "causality": causality,
+        "own words": both_ways if encoder else own_words,
+        "batch": batch,
+        "right padding": partial(padded, side="right"),
+        "left padding": partial(padded, side="left"),
+        "order": order,
+        "cached": partial(cached, name="cached", step=step, parts=ones),
+        "cached, padded": partial(
+            cached, name="cached, padded", step=step, parts=prompt, pads=True
+        ),
+        "chunked": partial(cached, name="chunked", step=step, parts=[2, 3, 1, 4, 3]),
+        "reordered": partial(reordered, step=step, reorder=reorder or rows_of),
+        "cropped": partial(cropped, step=step, crop=crop),
+    }
+    silent = {} if step else dict.fromkeys(CACHES[:5], "no step was given")
+    if encoder:
+        silent = dict.fromkeys(("causality", *CACHES[:5]), "an encoder reads both ways")
+        silent["left padding"] = "an encoder's padding stands behind"
+    if not pads:
+        why = "the model has no padding"
+        silent |= dict.fromkeys(("right padding", "left padding", "cached, padded"), why)
+    if crop is None:
+        silent.setdefault("cropped", "no crop was given")
+    return tests, silent
