@@ -139,7 +139,7 @@ class Transformer(nn.Module):
 
     @classmethod
     def from_pretrained(cls, name: str) -> Self:
-        """With the weights of a shipped model, `from_pretrained("de-en")`, or of a file."""
+        """Loads the weights of a shipped model, `from_pretrained("de-en")`, or of a file."""
         path = Path(name) if name.endswith(".safetensors") else MODELS / f"{name}.safetensors"
         with safe_open(path, "pt") as file:
             c = json.loads(file.metadata()["unmasked"])["model"]

@@ -227,7 +227,7 @@ def require_called(model: Transformer) -> None:
 
 
 class Undrawn(TorchFunctionMode):
-    """In this mode `torch.nn.init` does nothing: on the meta device it loads PyTorch's compiler."""
+    """Makes `torch.nn.init` do nothing: on the meta device it would load PyTorch's compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawing = getattr(func, "__module__", "") == "torch.nn.init"
