@@ -1,0 +1,164 @@
+"""Tells `check` how a model of Hugging Face's transformers is called, cached, saved and searched."""
+
+import inspect
+import tempfile
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel, StaticCache
+from transformers.models.auto import modeling_auto
+
+from .language import WORDS, LanguageProbe, cached, differ
+from .report import Finding
+
+
+CACHES = ("cache", "past_key_values", "cache_params", "state", "mems")
+
+
+def options(model: PreTrainedModel) -> dict[str, Any]:
+    """Returns the arguments with which `check` asks a causal, a masked or a translation model."""
+    config: Any = model.config.get_text_config(decoder=True)
+    padding = getattr(config, "pad_token_id", None)
+    output = model.get_output_embeddings()
+    vocab = config.vocab_size if output is None else output.weight.shape[0]
+    padding = padding if isinstance(padding, int) and 0 <= padding < vocab else 0
+    if model.config.is_encoder_decoder:
+        translator = Translation(padding)
+        return {"source_vocab": vocab, "target_vocab": vocab, "padding": padding,
+                "forward": translator.forward, "step": translator.step}  # fmt: skip
+    masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
+    encoder = type(model).__name__ in masked and not getattr(config, "is_decoder", False)
+    known = Language(model, padding, encoder)
+    given: dict[str, Any] = {"vocab": vocab, "padding": padding, "forward": known.forward,
+                             "encoder": encoder, "tests": {"saved": saved}}  # fmt: skip
+    if not encoder:
+        given |= {"step": known.step, "reorder": known.reorder, "crop": known.crop}
+        given["tests"] |= {"static": known.static, "generate": known.generated}
+    return given
+
+
+def cache_of(model: PreTrainedModel) -> str:
+    """Returns the name of the cache among forward's arguments; it changed over the versions."""
+    taken = inspect.signature(model.forward).parameters
+    return next((name for name in CACHES if name in taken), CACHES[0])
+
+
+class Translation:
+    """An encoder-decoder is given both sides' tokens, and a mask of the source's padding."""
+
+    def __init__(self, padding: int) -> None:
+        self.padding = padding
+
+    def forward(self, model: Any, source: Tensor, target: Tensor) -> Tensor:
+        mask = source.ne(self.padding).long()
+        return model(
+            input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False
+        ).logits
+
+    def step(self, model: Any, source: Tensor, target: Tensor) -> Tensor:
+        """Returns the logits [B, T, V], computed token by token with the library's cache."""
+        mask, found, cache = source.ne(self.padding).long(), [], None
+        name = cache_of(model)
+        memory = model.get_encoder()(input_ids=source, attention_mask=mask)
+        for token in target.unbind(1):
+            output = model(
+                encoder_outputs=memory, attention_mask=mask, decoder_input_ids=token[:, None],
+                use_cache=True, **{name: cache},
+            )  # fmt: skip
+            cache = output.get(name)
+            found.append(output.logits)
+        return torch.cat(found, 1)
+
+
+class Language:
+    """A causal or masked model is given tokens, a mask of padding, and positions of words alone."""
+
+    def __init__(self, model: PreTrainedModel, padding: int, encoder: bool) -> None:
+        self.padding = padding
+        self.takes = set(inspect.signature(model.forward).parameters)
+        self.cache = cache_of(model)
+        self.positions = not encoder and "position_ids" in self.takes
+
+    def given(self, tokens: Tensor) -> dict[str, Tensor]:
+        """Returns the mask of the words, and the positions that `generate` would make."""
+        real = tokens.ne(self.padding)
+        positions = (real.long().cumsum(1) - 1).masked_fill(~real, 0)
+        return {"attention_mask": real.long()} | (
+            {"position_ids": positions} if self.positions and not real[:, 0].all() else {}
+        )
+
+    def forward(self, model: Any, tokens: Tensor) -> Tensor:
+        given = self.given(tokens) if tokens.eq(self.padding).any() else {}
+        given |= {"use_cache": False} if "use_cache" in self.takes else {}
+        return model(input_ids=tokens, **given).logits
+
+    def step(self, model: Any, tokens: Tensor, seen: int, cache: Any, static: bool = False) -> Any:
+        """Returns the new tokens' logits and the cache, from the inputs that `generate` prepares."""
+        if cache is None and model._supports_default_dynamic_cache():
+            config = model.config.get_text_config(decoder=True)
+            cache = StaticCache(config, max_cache_len=16) if static else DynamicCache(config=config)
+            getattr(cache, "activate_past_recording", int)()
+        new, real = tokens.shape[1] - seen, tokens.ne(self.padding)
+        given: dict[str, Any] = {"attention_mask": real.long(), "use_cache": True}
+        if self.positions:
+            given["position_ids"] = (real.long().cumsum(1) - 1).masked_fill(~real, 0)
+        inputs = model.prepare_inputs_for_generation(
+            tokens, next_sequence_length=new if seen else None, is_first_iteration=seen == 0,
+            **{self.cache: cache}, **given,
+        )  # fmt: skip
+        inputs |= {"logits_to_keep": 0} if "logits_to_keep" in inputs else {}
+        output = model(**inputs, return_dict=True)
+        cache = output.get(self.cache)
+        if cache is None:
+            raise NotImplementedError("no cache comes back")
+        return output.logits[:, -new:], cache
+
+    def static(self, probe: LanguageProbe) -> Finding:
+        """Tests a cache of fixed size, as `cached` does one that grows."""
+        if not probe.model._supports_default_dynamic_cache():  # type: ignore[operator]
+            return Finding("static", "not offered", "the model has a cache of its own kind")
+
+        def step(model: Any, tokens: Tensor, seen: int, cache: Any) -> Any:
+            return self.step(model, tokens, seen, cache, static=True)
+
+        return cached(probe, "static", step, [1] * WORDS)
+
+    def reorder(self, cache: Any, rows: Tensor) -> Any:
+        if not hasattr(cache, "reorder_cache"):
+            raise NotImplementedError("the cache has no reorder_cache")
+        cache.reorder_cache(rows)
+        return cache
+
+    def crop(self, cache: Any, n: int) -> Any:
+        if not getattr(cache, "is_croppable", hasattr(cache, "crop")):
+            raise NotImplementedError("the cache cannot be cropped")
+        cache.crop(-n)
+        return cache
+
+    def generated(self, probe: LanguageProbe) -> Finding:
+        """Tests whether `generate` works with the logits of forward, alone and in a padded batch."""
+        model: Any = probe.model
+        prompts = probe.left(5)[0][:6, -8:]
+        for batch in (prompts[4:5], prompts):
+            made = model.generate(
+                batch, **{"attention_mask": batch.ne(self.padding).long()}, max_new_tokens=4,
+                min_new_tokens=4, do_sample=False, output_logits=True, return_dict_in_generate=True,
+                pad_token_id=self.padding, suppress_tokens=[self.padding],
+            )  # fmt: skip
+            expected = probe.ask(made.sequences[:, :-1])[:, -4:]
+            got = torch.stack(made.logits, 1).cpu().double()
+            fix = "which positions and which mask does generate pass, and which does forward make?"
+            differ(probe, got, expected, f"in generate, at batch {len(batch)}", fix)
+        return Finding("generate", "passed", "at batch 1 and 6, four tokens each")
+
+
+def saved(probe: LanguageProbe) -> Finding:
+    """Tests whether the model that is saved and loaded gives the same logits."""
+    model: Any = probe.model
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        probe.model = type(model).from_pretrained(folder, dtype=model.dtype).eval()
+        differ(probe, probe.ask(probe.target), probe.base, "after saving and loading",
+               "what is not in state_dict, or is made anew?")  # fmt: skip
+    return Finding("saved", "passed", "the same logits")

@@ -1,0 +1,83 @@
+"""Makes tiny random models of Hugging Face's transformers from a class, a name or a configuration."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+KNOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SIZES: dict[str, Any] = KNOWN["sizes"]
+
+
+def tiny(which: str | type | PreTrainedConfig, seed: int = 0) -> PreTrainedModel:
+    """Returns a small random model, in evaluation mode; of a repository only the configuration.
+
+    `which` is a class, its name, such as "LlamaForCausalLM", a configuration, or "owner/name".
+    """
+    if isinstance(which, str) and "/" in which:
+        which = AutoConfig.from_pretrained(which)
+    elif isinstance(which, str):
+        which = getattr(transformers, which)
+    if isinstance(which, PreTrainedConfig):
+        kind: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(which)]
+    else:
+        kind = which
+    config = None
+    for mixed in (True, False):  # layers of each type, if the model can be built so
+        try:
+            config = shrunk(kind.config_class, mixed)
+            break
+        except Exception:
+            if not mixed:
+                raise
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        model = kind(config)
+    return redrawn(model, seed).eval()
+
+
+def shrunk(kind: Any, mixed: bool, inner: bool = False) -> Any:
+    """Returns a configuration of this class, with small sizes and without dropout."""
+    usual = kind()
+    given, known = {}, usual.to_dict()
+    for name, value in known.items():
+        part = getattr(usual, name, None)
+        if isinstance(part, PreTrainedConfig):
+            given[name] = shrunk(type(part), mixed, inner=True)
+        elif name in SIZES and value is not None and not isinstance(value, list | dict):
+            if name != "pad_token_id" or usual.model_type not in KNOWN["padding"]["keep"]:
+                given[name] = SIZES[name]
+        elif "dropout" in name and isinstance(value, float):
+            given[name] = 0.0
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        if name in known and (known[name] is None or isinstance(known[name], list)):
+            given[name] = SIZES[name]
+    if not inner and "is_decoder" in known and "Masked" not in kind.__name__:
+        given["is_decoder"] = True
+    types = list(dict.fromkeys(known.get("layer_types") or ()))
+    if mixed and len(types) > 1:
+        given["layer_types"] = types
+        layers = ("num_hidden_layers", "n_layer")
+        given |= {name: len(types) for name in layers if name in known}
+    return kind(**given)
+
+
+def redrawn(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
+    """Draws the model's trained weights large enough for every part to show, and returns it."""
+    draws = torch.Generator().manual_seed(seed)
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    for name, weight in model.named_parameters():
+        if not weight.is_floating_point() or not weight.requires_grad:
+            continue
+        drawn = torch.randn(weight.shape, generator=draws).to(weight)
+        if weight.dim() < 2 or any(word in name for word in ("A_log", "norm", "conv")):
+            weight.data.add_(0.1 * drawn)
+        else:
+            scale = 0.5 if id(weight) in embeddings else 1.2 * min(weight.shape[-2:]) ** -0.5
+            weight.data.copy_(scale * drawn)
+    return model
