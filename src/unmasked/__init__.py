@@ -7,7 +7,7 @@ floors of the rest; a file imports only from names before its own, or from its o
     masks products layers positions kernels attention feed_forward encoder decoder looks transformer
     structure chunked_loss loss search
     text storage translator evaluation interop
-    plots training checking cli __main__
+    plots training checking testing cli __main__
 """
 
 import signal

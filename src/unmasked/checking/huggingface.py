@@ -9,9 +9,9 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, StaticCache
 from transformers.models.auto import modeling_auto
 
-from .language import WORDS, LanguageProbe, cached, differ
+from .language import WORDS, LanguageProbe, cached, differ, padded
+from .probe import AnswerError
 from .report import Finding
-
 
 CACHES = ("cache", "past_key_values", "cache_params", "state", "mems")
 
@@ -35,6 +35,8 @@ def options(model: PreTrainedModel) -> dict[str, Any]:
     if not encoder:
         given |= {"step": known.step, "reorder": known.reorder, "crop": known.crop}
         given["tests"] |= {"static": known.static, "generate": known.generated}
+        if not known.positions:
+            given["tests"]["left padding"] = unplaced
     return given
 
 
@@ -142,7 +144,7 @@ class Language:
         prompts = probe.left(5)[0][:6, -8:]
         for batch in (prompts[4:5], prompts):
             made = model.generate(
-                batch, **{"attention_mask": batch.ne(self.padding).long()}, max_new_tokens=4,
+                batch, attention_mask=batch.ne(self.padding).long(), max_new_tokens=4,
                 min_new_tokens=4, do_sample=False, output_logits=True, return_dict_in_generate=True,
                 pad_token_id=self.padding, suppress_tokens=[self.padding],
             )  # fmt: skip
@@ -151,6 +153,15 @@ class Language:
             fix = "which positions and which mask does generate pass, and which does forward make?"
             differ(probe, got, expected, f"in generate, at batch {len(batch)}", fix)
         return Finding("generate", "passed", "at batch 1 and 6, four tokens each")
+
+
+def unplaced(probe: LanguageProbe) -> Finding:
+    """Tests padding before the words where no position_ids can be given: a limit, and no fault."""
+    try:
+        return padded(probe, "left")
+    except AnswerError as error:
+        fix = "forward takes no position_ids: let padding stand behind"
+        return Finding("left padding", "note", error.what, fix)
 
 
 def saved(probe: LanguageProbe) -> Finding:

@@ -1,6 +1,6 @@
 """Tests language models: decoders without an encoder, with their caches, and encoders alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -52,6 +52,25 @@ class LanguageProbe(Probe):
         lengths = torch.tensor([n for _, n in LENGTHS], device=self.device).clamp(min=least)
         real = torch.arange(WORDS, device=self.device) >= WORDS - lengths[:, None]
         return self.target.masked_fill(~real, self.padding), real
+
+    def resting(self, unused: Iterable[str]) -> list[str]:
+        """Returns submodules that a call leaves out: those with parts, and layers beside them."""
+        called: set[str] = set()
+        modules = dict(self.model.named_modules())
+        hooks = [
+            (module, lambda *_, name=name: called.add(name)) for name, module in modules.items()
+        ]
+        self.watched(self.target, hooks)
+        found: list[str] = []
+        for name, module in modules.items():
+            inner = [f"{name}.{part}" for part, _ in module.named_modules() if part]
+            if name and inner and not called & {name, *inner}:
+                found += [name] * (not name.startswith(tuple(f"{path}." for path in found)))
+        beside = {path.rpartition(".")[0] for path in found}
+        single = (
+            name for name in modules if name not in called and name.rpartition(".")[0] in beside
+        )
+        return found + [name for name in single if name and name not in found]
 
     def in_parts(
         self, step: Step, tokens: Tensor, parts: Sequence[int], change: Change | None = None

@@ -135,6 +135,10 @@ class Probe:
         self.eps = max(self.eps, torch.finfo(answer.dtype).eps)
         return answer
 
+    def resting(self, unused: Iterable[str]) -> list[str]:
+        """Returns the paths of submodules that may rest, so that their parameters are unused."""
+        return []
+
     def begin_anew(self) -> None:
         for generator in self.generators:
             generator.manual_seed(self.seed)

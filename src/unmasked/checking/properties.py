@@ -181,6 +181,8 @@ def gradient(probe: Probe) -> Finding:
     if not found:
         return Finding("gradient", "not offered", "no parameter asks for one")
     none = [name for name, g in found.items() if g is None]
+    resting = [f"{path}." for path in probe.resting(none)] if none else []
+    none = [name for name in none if not name.startswith(tuple(resting))]
     if none:
         what = f"unused, or cut off from the loss: {listed(none)}"
         fix = "look for .detach(), torch.no_grad(), .item(), or a layer that forward does not call"
@@ -205,6 +207,9 @@ def gradient(probe: Probe) -> Finding:
         what = f"nothing but rounding comes to {listed(lost)}"
         fix = "right for a key's bias, which moves all scores of a softmax alike; not for a query's"
         return Finding("gradient", "note", what, fix)
+    if resting:
+        what = f"never called, so without gradients: {listed(resting)}"
+        return Finding("gradient", "note", what, "right if other calls of the model need them")
     return Finding("gradient", "passed", f"one for each of {len(found)} parameters")
 
 

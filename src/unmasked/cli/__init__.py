@@ -1,4 +1,4 @@
-"""Runs the commands of `python -m unmasked`: train, translate, evaluate, info; a file for each.
+"""Runs the commands of `python -m unmasked`: each in a file of its own.
 
 An installed package may add a command, as an entry point of the group `unmasked.commands`: a module
 with a docstring and `main(words)`.
@@ -15,10 +15,12 @@ from importlib.metadata import entry_points
 from types import ModuleType
 
 from .. import __version__
-from . import evaluate, info, train, translate
+from . import check, evaluate, info, train, translate
 from .options import program
 
-COMMANDS = {"train": train, "translate": translate, "evaluate": evaluate, "info": info}
+COMMANDS = {
+    "train": train, "translate": translate, "evaluate": evaluate, "info": info, "check": check,
+}  # fmt: skip
 
 
 def main() -> None:
