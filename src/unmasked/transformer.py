@@ -143,7 +143,7 @@ class Transformer(nn.Module):
         return own.unpack(self.decoder(own.pack(x), read.pack(memory), looks=packed))
 
     def check_options(self) -> dict[str, Any]:
-        """Returns what `unmasked.check` takes from the model: vocabularies, tied weights, a step."""
+        """Returns what `unmasked.check` takes from it: vocabularies, tied weights and a step."""
         shared, source = "target_embedding.tokens.weight", "source_embedding.tokens.weight"
         ties = self.config.tie_embeddings
         tied = [(shared, "generator.weight")] * bool(ties) + [(shared, source)] * (ties is True)

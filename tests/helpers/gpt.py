@@ -26,7 +26,7 @@ class Attention(nn.Module):
         )
         q, k = rotated(q, positions), rotated(k, positions)
         if past is not None:
-            k, v = (torch.cat(pair, 2) for pair in zip(past, (k, v)))
+            k, v = (torch.cat(pair, 2) for pair in zip(past, (k, v), strict=True))
         new = k, v
         k, v = (each.repeat_interleave(self.heads // self.groups, 1) for each in (k, v))
         scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)

@@ -1,4 +1,4 @@
-"""Tells `check` how a model of Hugging Face's transformers is called, cached, saved and searched."""
+"""Tells `check` how a model of transformers is called, cached, saved and searched."""
 
 import inspect
 import tempfile
@@ -96,7 +96,7 @@ class Language:
         return model(input_ids=tokens, **given).logits
 
     def step(self, model: Any, tokens: Tensor, seen: int, cache: Any, static: bool = False) -> Any:
-        """Returns the new tokens' logits and the cache, from the inputs that `generate` prepares."""
+        """Returns the new tokens' logits and the cache, by the inputs that `generate` prepares."""
         if cache is None and model._supports_default_dynamic_cache():
             config = model.config.get_text_config(decoder=True)
             cache = StaticCache(config, max_cache_len=16) if static else DynamicCache(config=config)
@@ -139,7 +139,7 @@ class Language:
         return cache
 
     def generated(self, probe: LanguageProbe) -> Finding:
-        """Tests whether `generate` works with the logits of forward, alone and in a padded batch."""
+        """Tests whether `generate` has the logits of forward, alone and in a padded batch."""
         model: Any = probe.model
         prompts = probe.left(5)[0][:6, -8:]
         for batch in (prompts[4:5], prompts):

@@ -1,6 +1,6 @@
 """Tests language models: decoders without an encoder, with their caches, and encoders alone."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,7 +53,7 @@ class LanguageProbe(Probe):
         real = torch.arange(WORDS, device=self.device) >= WORDS - lengths[:, None]
         return self.target.masked_fill(~real, self.padding), real
 
-    def resting(self, unused: Iterable[str]) -> list[str]:
+    def resting(self) -> list[str]:
         """Returns submodules that a call leaves out: those with parts, and layers beside them."""
         called: set[str] = set()
         modules = dict(self.model.named_modules())

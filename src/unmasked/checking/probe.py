@@ -135,8 +135,8 @@ class Probe:
         self.eps = max(self.eps, torch.finfo(answer.dtype).eps)
         return answer
 
-    def resting(self, unused: Iterable[str]) -> list[str]:
-        """Returns the paths of submodules that may rest, so that their parameters are unused."""
+    def resting(self) -> list[str]:
+        """Returns the paths of submodules that a call may leave out."""
         return []
 
     def begin_anew(self) -> None:

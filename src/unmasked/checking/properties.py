@@ -181,7 +181,7 @@ def gradient(probe: Probe) -> Finding:
     if not found:
         return Finding("gradient", "not offered", "no parameter asks for one")
     none = [name for name, g in found.items() if g is None]
-    resting = [f"{path}." for path in probe.resting(none)] if none else []
+    resting = [f"{path}." for path in probe.resting()] if none else []
     none = [name for name in none if not name.startswith(tuple(resting))]
     if none:
         what = f"unused, or cut off from the loss: {listed(none)}"

@@ -1,4 +1,4 @@
-"""Makes tiny random models of Hugging Face's transformers from a class, a name or a configuration."""
+"""Makes tiny random models of transformers' classes, by class, name or configuration."""
 
 import tomllib
 from pathlib import Path
@@ -64,7 +64,9 @@ def shrunk(kind: Any, mixed: bool, inner: bool = False) -> Any:
         given["layer_types"] = types
         layers = ("num_hidden_layers", "n_layer")
         given |= {name: len(types) for name in layers if name in known}
-    return kind(**given)
+    if "kv_lora_rank" in known:  # latent heads are not grouped
+        given["num_key_value_heads"] = SIZES["num_attention_heads"]
+    return kind(**{**given, **KNOWN["types"].get(usual.model_type, {})})
 
 
 def redrawn(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:

@@ -37,8 +37,8 @@ PLANTED = [  # the property that the first line names, and what was changed
     ("gradient", ("F.gelu(self.up(self.second(x)))", "F.gelu(self.up(self.second(x))).detach()")),
     ("registered", ("nn.ModuleList(Block(width, heads, groups) for _ in range(layers))",
                     "[Block(width, heads, groups) for _ in range(layers)]")),
-    ("tied", ("    def forward(self, tokens", "        self.output.weight.data.copy_(self.embedding."
-                                              "weight.data)\n\n    def forward(self, tokens")),
+    ("tied", ("nn.init.normal_(weight, std=weight.shape[-1] ** -0.5)",
+              "nn.init.normal_(weight, std=0.2, generator=torch.Generator().manual_seed(0))")),
 ]  # fmt: skip
 
 CONSISTENT = {  # bugs that only a reference shows, and the module of the reference that names them
