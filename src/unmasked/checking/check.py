@@ -37,8 +37,8 @@ def check(
     """Calls a model on random sentences, and returns and prints a report of faults that this shows.
 
     The sentences have up to nine words, and a deep copy of the model gets them. A model that cannot
-    be copied gets them itself: its modules' attributes, parameters and buffers and the random
-    generators' states are restored, but not what other objects of its own hold.
+    be copied, or that `forward` takes from elsewhere, gets them itself: random generators and its
+    modules' attributes, parameters and buffers are restored, but not what its other objects hold.
 
     Args:
         model: any encoder-decoder. Of an `unmasked.Transformer` the vocabularies, the tied
