@@ -115,12 +115,13 @@ def require_text(argument: str, value: object) -> None:
 
 def require_tokens(argument: str, tokens: Tensor, vocabulary: int | None = None) -> None:
     """Raises ValueError unless the tokens are integers [batch, length] below `vocabulary`."""
+    require_type(argument, tokens, Tensor)
     if tokens.dtype not in (torch.int64, torch.int32):
         fix = "token numbers index a table: convert with .long()"
         raise invalid(argument, "integers (torch.int64 or torch.int32)", tokens.dtype, fix)
-    if tokens.dim() != 2:
+    if tokens.dim() != 2 or 0 in tokens.shape:
         fix = "a single sentence needs a batch dimension too: tokens.unsqueeze(0)"
-        raise invalid(argument, "rank 2, [batch, length]", f"shape {shape(tokens)}", fix)
+        raise invalid(argument, "[batch, length], neither 0", f"shape {shape(tokens)}", fix)
     # Reading values would make an accelerator wait, and torch.compile break its graph.
     if vocabulary is None or torch.compiler.is_compiling() or tokens.device.type != "cpu":
         return

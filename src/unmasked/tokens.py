@@ -228,11 +228,12 @@ class Pieces(Vocabulary):
 
 
 def require_words(words: Sequence[str], special: Mapping[int, str]) -> None:
-    """Raises ValueError unless the words of a vocabulary are texts, the special tokens first."""
+    """Raises ValueError unless a vocabulary's words are distinct texts, special tokens first."""
     begin = " ".join(map(str, words[: len(special)]))
     expected = " ".join(special.values())
-    if begin != expected or not all(isinstance(word, str) for word in words):
-        raise invalid("words", f"{expected}, then other texts", begin or "none", AGAIN)
+    texts = {word for word in words if isinstance(word, str)}
+    if begin != expected or len(texts) != len(words):
+        raise invalid("words", f"{expected}, then each word once", begin or "none", AGAIN)
 
 
 def until_end(tokens: Sequence[int]) -> list[int]:

@@ -100,7 +100,7 @@ class Translator:
                 weights, or else the paper's 0.6 and "gnmt".
             prefix: the beginning that each translation must have: one text for all, or one each.
                 The model goes on behind its last token, perhaps within a word.
-            max_new_tokens: the most tokens of a translation; by default its source's and fifty.
+            max_new_tokens: the most tokens of a translation; by default its source's + 50.
             progress: shows a progress bar on a terminal.
         """
         beam_size = self.about.get("beam_size", 1) if beam_size is None else beam_size

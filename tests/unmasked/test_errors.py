@@ -13,6 +13,7 @@ from unmasked.attention import additive_attention, attention, masked_softmax
 from unmasked.loss import translation_loss
 from unmasked.masks import padding_mask
 from unmasked.search import beam, greedy, sample
+from unmasked.training.fit import fit
 
 MODEL, OWN, HOOKED = small_model(), small_model(), small_model()
 BROKEN = small_model()
@@ -74,6 +75,9 @@ REFUSED = [  # the call, the argument that its message begins with, and what cam
     (lambda: loss(TARGET, total=-3), "total", "-3"),
     (lambda: loss(TARGET, packed="no"), "packed", "str"),
     (lambda: greedy(MODEL, SOURCE, use_cache="no"), "use_cache", "str"),
+    (lambda: greedy(MODEL, [[1, 2]]), "source", "list"),
+    (lambda: greedy(MODEL, SOURCE[:0]), "source", "shape [0, 4]"),
+    (lambda: fit(MODEL, loss, iter([])), "batches", "none"),
     (lambda: greedy(BROKEN, SOURCE), "model", "NaN"),
     (lambda: LEARNED(SOURCE, ragged([6, 2])), "positions", "position 5"),
     (lambda: small_config(n_heads=3), "n_heads", "a divisor of d_model=16, got 3"),

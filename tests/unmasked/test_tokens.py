@@ -51,6 +51,7 @@ test_words_that_are_no_vocabulary_are_refused = refusals(
     (lambda: Words(["<pad>", "<eos>", "<bos>", "a"]), f"{NO_WORDS} <pad> <eos> <bos>;"),
     (lambda: Words(["<pad>", "<bos>", "<eos>", 5]), f"{NO_WORDS} <pad> <bos> <eos>;"),
     (lambda: Words([]), f"{NO_WORDS} none;"),
+    (lambda: Words(["<pad>", "<bos>", "<eos>", "a", "a"]), "words: expected .* each word once"),
 )
 
 

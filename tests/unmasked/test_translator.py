@@ -124,6 +124,7 @@ test_what_cannot_be_translated_is_refused = refusals(
     (translate(["a \udcff"]), "sentence 1: expected text in Unicode, .* at character 3"),
     (translate(["a"], beam_size=2, normalize="x"), "normalize: expected 'gnmt' or 'length', got"),
     (translate(["a"], beam_size=13), "beam_size: expected at most .* 12, got 13"),
+    (lambda: untrained().corpus(["ab"]), "pair: expected a source and a target, got 'ab'"),
     (translate(["a"], normalize="gnmt"), "normalize: expected a beam .* got 'gnmt'"),
     (translate(["a"], prefix=["A", "B"]), "prefix: expected one text, or 1, got 2"),
     (translate(["a"], prefix="z"), "prefix: expected words the model can write, got 'z'"),

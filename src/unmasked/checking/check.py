@@ -41,8 +41,9 @@ def check(
     """Calls a model on random sentences, and returns and prints a report of faults that this shows.
 
     The sentences have up to thirteen words, and a deep copy of the model gets them. A model that
-    cannot be copied gets them itself: its modules' attributes, parameters and buffers and the
-    random generators' states are restored, but not what other objects of its own hold.
+    cannot be copied, or that `forward` takes from elsewhere, gets them itself: random generators
+    and its modules' attributes, parameters and buffers are restored, but not what its other objects
+    hold.
 
     Args:
         model: an encoder-decoder, a decoder or an encoder. An `unmasked.Transformer`, and a model

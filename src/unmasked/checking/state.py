@@ -22,7 +22,7 @@ def unchanged(model: nn.Module) -> Iterator[Callable[[], None]]:
         dicts += [vars(module), *(d for d in vars(module).values() if isinstance(d, dict))]
     contents = [(each, dict(each)) for each in dicts]
     parts = chain(model.parameters(), model.buffers())
-    tensors = [(each, each.detach().clone(), each.requires_grad) for each in parts]
+    tensors = [(x, x.detach().clone(), x.requires_grad, x.is_leaf) for x in parts]
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
 
     def restore() -> None:
@@ -32,12 +32,15 @@ def unchanged(model: nn.Module) -> Iterator[Callable[[], None]]:
             if list(map(id, now.values())) != list(map(id, before.values())):
                 now.clear()
                 now.update(before)
-        for tensor, numbers, trained in tensors:
+        for tensor, numbers, trained, leaf in tensors:
             if tensor.shape != numbers.shape or tensor.dtype != numbers.dtype:
                 tensor.data = numbers.clone()
             elif not torch.equal(tensor, numbers):
                 tensor.data.copy_(numbers)
-            tensor.requires_grad_(trained)
+            if leaf and not tensor.is_leaf:  # a call wrote into it what it had computed
+                tensor.detach_()
+            if leaf:
+                tensor.requires_grad_(trained)
 
     try:
         yield restore

@@ -89,6 +89,8 @@ def tensors_in(folder: Path) -> dict[str, Tensor]:
     try:
         mmap = zipfile.is_zipfile(path)  # PyTorch before 1.6 wrote no zip files
         found = torch.load(path, map_location="cpu", mmap=mmap, weights_only=True)
+    except OSError:  # a path that cannot be read is no damaged file
+        raise
     except Exception as error:  # of many kinds, some with advice that nobody should follow
         raise ValueError(f"a {path.name} that cannot be read ({type(error).__name__})") from None
     for name, x in dict(found).items():

@@ -49,7 +49,10 @@ def short(
     pairs: Iterable[tuple[str, str]], source: Vocabulary, target: Vocabulary, longest: int | None
 ) -> Iterator[Pair]:
     """Yields pairs of texts as token IDs, without those of more than `longest` tokens on a side."""
-    for one, other in pairs:
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise invalid("pair", "a source and a target", repr(pair), "give both")
+        one, other = pair
         read, written = [*source.encode(one), EOS], [BOS, *target.encode(other)]
         if longest is None or max(len(read), len(written)) <= longest:
             yield read, [*written, EOS]

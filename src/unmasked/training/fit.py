@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..errors import invalid
+
 
 def fit(
     model: nn.Module,
@@ -24,6 +26,8 @@ def fit(
             the steps and then falls to nearly 0; meanwhile it lowers and raises Adam's first beta.
     """
     work: list[Any] = list(batches)
+    if not work:
+        raise invalid("batches", "at least one batch", "none", "an iterator is empty after one use")
     optimizer = torch.optim.Adam(model.parameters(), rate)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=len(work) + 1)
     place, losses = next(model.parameters()).device, []

@@ -326,6 +326,7 @@ class Busy(Healthy):
     def __init__(self):
         super().__init__()
         self.register_buffer("calls", torch.zeros(2))
+        self.register_buffer("newest", torch.zeros(()))
         self.kept, self.last = {"a": torch.ones(2)}, None
         self.diary = SimpleNamespace(count=0, pages=deque([1], maxlen=5))
         self.hidden = [nn.Linear(1, 1)]
@@ -333,6 +334,7 @@ class Busy(Healthy):
     def embed(self, embedding, tokens):
         x = super().embed(embedding, tokens)
         self.calls.data = torch.ones(len(self.calls) + 1)
+        self.newest.copy_(x.mean())  # with the graph, where there is one
         self.kept["a"].mul_(2)
         self.kept["b"] = self.last = x
         self.diary.count += 1
@@ -350,7 +352,7 @@ class Busy(Healthy):
 def state_of(model):
     """Returns what a call changes: first what is always put back, then what only a copy spares."""
     parameters, modules = list(model.parameters()), list(model.modules())
-    numbers = [*parameters, *(p.grad for p in parameters), model.calls, torch.get_rng_state()]
+    numbers = [*parameters, *(p.grad for p in parameters), *model.buffers(), torch.get_rng_state()]
     numbers.append(np.random.get_state()[1])  # noqa: NPY002
     flags = [p.requires_grad for p in parameters], [module.training for module in modules]
     deep = [*model.kept.values(), model.hidden[0].weight]
