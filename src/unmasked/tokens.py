@@ -16,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import Tensor, nn
 
-from .errors import RefusedError, invalid, require_choice
+from .errors import RefusedError, invalid, require_choice, require_type
 
 PADDING = 0  # fills the short rows of a batch
 BOS = 1  # begins a target sentence
@@ -176,7 +176,8 @@ def untrained(lowercase: bool) -> Tokenizer:
 
 
 def texts_of(sentences: str | Iterable[str]) -> Iterable[str]:
-    """Yields each sentence, or the only one; raises ValueError for what is no text."""
+    """Takes a single text for one in a list; raises ValueError for what holds no texts."""
+    require_type("sentences", sentences, Iterable)
     return [sentences] if isinstance(sentences, str) else sentences
 
 

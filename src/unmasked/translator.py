@@ -19,7 +19,7 @@ from .storage.model import Kept, read, tensors_to_keep, write
 from .storage.weights import filled, require_finite, tensors_of
 from .text.corpus import Corpus
 from .text.sources import languages
-from .tokens import EOS, PADDING, Vocabulary, pad
+from .tokens import EOS, PADDING, Vocabulary, pad, texts_of
 from .transformer import Transformer, without_numbers
 
 BUDGET = 1 << 14  # tokens that a search gets at once, padding included,
@@ -69,7 +69,7 @@ class Translator:
 
     def tokens(self, sentences: str | Iterable[str]) -> Tensor:
         """Returns the encoder's input, the sentences' token IDs with EOS, padded: [B, S]."""
-        return pad([self.read(sentence) for sentence in listed(sentences)])
+        return pad([self.read(sentence) for sentence in texts_of(sentences)])
 
     def read(self, sentence: str) -> list[int]:
         require_text("sentence", sentence)
@@ -120,7 +120,9 @@ class Translator:
             found = beam(*given, beam_size, max_new_tokens, prefix=begun, **options)
             return found.tokens[:, 0]
 
-        found = self.in_batches(listed(sentences), search, progress, prefix, width=beam_size)
+        found = self.in_batches(
+            list(texts_of(sentences)), search, progress, prefix, width=beam_size
+        )
         written = [translations[0] if translations else "" for translations in found]
         return written[0] if isinstance(sentences, str) else written
 
@@ -151,7 +153,7 @@ class Translator:
         def search(source: Tensor, begun: Tensor | None) -> Tensor:
             return sample(self.model, source, prefix=begun, **options)
 
-        found = self.in_batches(listed(sentences), search, progress, prefix, each=n_samples)
+        found = self.in_batches(list(texts_of(sentences)), search, progress, prefix, each=n_samples)
         return found[0] if isinstance(sentences, str) else found
 
     def in_batches(
@@ -260,12 +262,6 @@ class Translator:
 
 MODELS = Path(__file__).parent / "models"
 HUB = ["*.json", "*.spm", "*.safetensors", "pytorch_model.bin"]  # what is fetched of a repository
-
-
-def listed(sentences: str | Iterable[str]) -> list[str]:
-    """Returns the sentences as a list, and a single text as a list of one."""
-    require_type("sentences", sentences, Iterable)
-    return [sentences] if isinstance(sentences, str) else list(sentences)
 
 
 def shipped_models() -> list[str]:

@@ -120,18 +120,17 @@ def said_in(file: Any) -> Any:
 def opened(path: Path) -> Iterator[Any]:
     """Yields a safetensors file, opened; opens again if the file was replaced in the meantime."""
     try:
-        before = None
-        while before != (before := version(path)):
-            file = safe_open(path, framework="pt")
+        file = None
+        while file is None:
+            stat_of(path)
+            with path.open("rb") as same:  # while it is open, no other file gets its inode
+                file = safe_open(path, framework="pt")
+                if not os.path.samestat(os.fstat(same.fileno()), path.stat()):
+                    file = None
         with file:
             yield file
     except SafetensorError as error:
         raise ValueError(f"a {path.name} that is no safetensors file ({error})") from None
-
-
-def version(path: Path) -> tuple[int, int]:
-    stat = stat_of(path)
-    return stat.st_ino, stat.st_mtime_ns
 
 
 def bytes_of(path: Path) -> bytes:
