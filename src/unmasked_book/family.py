@@ -63,6 +63,16 @@ class GPT(Transformer):
         return self.generator(self.decoder_norm(x))
 
 
+def step(model: Any, tokens: Tensor, seen: int, cache: Any) -> tuple[Tensor, list[Tensor]]:
+    """Runs the tokens after the first `seen`; a cache holds what each layer has been given."""
+    mask = model.mask(tokens)
+    x, kept = model.embed(model.target_embedding, tokens)[:, seen:], []
+    for layer, past in zip(model.decoder, cache or [x[:, :0]] * len(model.decoder), strict=True):
+        kept.append(torch.cat([past, x], dim=1))
+        x = layer(kept[-1], mask)[:, seen:]
+    return model.generator(model.decoder_norm(x)), kept
+
+
 class OPT(GPT):
     skipped, length = 2, 2048  # rows of the table that no real token reads, and all others
 

@@ -9,8 +9,9 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, StaticCache
 from transformers.models.auto import modeling_auto
 
-from .language import WORDS, LanguageProbe, cached, differ, padded
+from .language import WORDS, LanguageProbe, cached, padded
 from .probe import AnswerError
+from .properties import require_same
 from .report import Finding
 
 CACHES = ("cache", "past_key_values", "cache_params", "state", "mems")
@@ -151,7 +152,7 @@ class Language:
             expected = probe.ask(made.sequences[:, :-1])[:, -4:]
             got = torch.stack(made.logits, 1).cpu().double()
             fix = "which positions and which mask does generate pass, and which does forward make?"
-            differ(probe, got, expected, f"in generate, at batch {len(batch)}", fix)
+            require_same(probe, got, expected, f"in generate, at batch {len(batch)}", fix)
         return Finding("generate", "passed", "at batch 1 and 6, four tokens each")
 
 
@@ -170,6 +171,6 @@ def saved(probe: LanguageProbe) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         probe.model = type(model).from_pretrained(folder, dtype=model.dtype).eval()
-        differ(probe, probe.ask(probe.target), probe.base, "after saving and loading",
-               "what is not in state_dict, or is made anew?")  # fmt: skip
+        fix = "what is not in state_dict, or is made anew?"
+        require_same(probe, probe.ask(probe.target), probe.base, "after saving and loading", fix)
     return Finding("saved", "passed", "the same logits")

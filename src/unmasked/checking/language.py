@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from . import order as places
 from . import properties, reach
-from .probe import ROWS, AnswerError, Probe, apart, can_be_said
+from .probe import ROWS, AnswerError, Probe, can_be_said
+from .properties import in_steps, require_same
 from .report import Finding
 
 LENGTHS = tuple((0, n) for n in (3, 2, 1, 5, 8, 11, *[13] * (ROWS - 6)))  # no source, 13 words
@@ -23,7 +24,7 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
     "repeats": ("causality", "own words", "order", "batch", "right padding", "left padding",
                 "like", *CACHES),
     "causality": ("right padding", *CACHES),
-    "batch": ("right padding", "left padding", "reordered"),
+    "batch": ("causality", "own words", "right padding", "left padding", "reordered"),
     "cached": CACHES[1:],
 }  # fmt: skip
 
@@ -41,11 +42,12 @@ class LanguageProbe(Probe):
             model, lambda model, _, tokens: forward(model, tokens), (vocab, vocab), padding or 0,
             seed, LENGTHS,
         )  # fmt: skip
+        self.eps = max(self.eps, torch.finfo(torch.float32).eps)  # tables are often no finer
         self.influences = torch.empty(0), self.influence(1)
 
-    def ask(self, tokens: Tensor, *, grad: bool = False) -> Tensor:
-        """Returns the logits of one pass over these tokens: [B, T] → [B, T, V]."""
-        return self(tokens[:, :0], tokens, grad=grad)
+    def ask(self, tokens: Tensor, forward: Any = None, *, grad: bool = False) -> Tensor:
+        """Returns logits [B, T, V] for these tokens [B, T], from one pass or by `forward`."""
+        return self(tokens[:, :0], tokens, forward, grad=grad)
 
     def left(self, least: int = 1) -> tuple[Tensor, Tensor]:
         """Returns the sentences behind padding, and which tokens are words: twice [B, T]."""
@@ -61,21 +63,13 @@ class LanguageProbe(Probe):
             (module, lambda *_, name=name: called.add(name)) for name, module in modules.items()
         ]
         self.watched(self.target, hooks)
-        found: list[str] = []
-        for name, module in modules.items():
-            inner = [f"{name}.{part}" for part, _ in module.named_modules() if part]
-            if name and inner and not called & {name, *inner}:
-                found += [name] * (not name.startswith(tuple(f"{path}." for path in found)))
-        beside = {path.rpartition(".")[0] for path in found}
-        single = (
-            name for name in modules if name not in called and name.rpartition(".")[0] in beside
-        )
-        return found + [name for name in single if name and name not in found]
+        idle = [n for n in modules if n and not any(f"{c}.".startswith(f"{n}.") for c in called)]
+        holders = {name.rpartition(".")[0] for name in idle}
+        beside = {name.rpartition(".")[0] for name in holders & set(idle)}
+        return [name for name in idle if name in holders or name.rpartition(".")[0] in beside]
 
-    def in_parts(
-        self, step: Step, tokens: Tensor, parts: Sequence[int], change: Change | None = None
-    ) -> Tensor:
-        """Returns the logits [B, T, V] of parts with such lengths, with a cache between them.
+    def in_parts(self, step: Step, parts: Sequence[int], change: Change | None = None) -> Any:
+        """Returns a forward that runs parts with such lengths, with a cache between them.
 
         Before part i, `change(i, tokens, cache, seen)` may give other tokens, cache and length.
         """
@@ -93,22 +87,7 @@ class LanguageProbe(Probe):
                 seen += length
             return logits
 
-        return self(tokens[:, :0], tokens, forward)
-
-
-def differ(
-    probe: Probe, got: Tensor, expected: Tensor, when: str, fix: str, counts: Tensor | None = None
-) -> None:
-    """Raises AnswerError if logits [B, T, V] differ, where `counts`, by more than rounding."""
-    said = can_be_said(got) & can_be_said(expected)
-    gap = apart(got[..., said], expected[..., said])
-    gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
-    wide = (gap > probe.scale.close).any(0)
-    if wide.any():
-        asked = WORDS if counts is None else int(counts.any(0).sum())
-        first, size = int(wide.nonzero()[0]), float(gap.max())
-        what = f"{when}, output[{first}] is the first that moves, by up to {size:.2g}"
-        raise AnswerError(f"{what} ({int(wide.sum())} of {min(asked, len(wide))} outputs)", fix)
+        return forward
 
 
 # --- What an output sees ----------------------------------------------------------------------
@@ -194,9 +173,9 @@ def batch(probe: LanguageProbe) -> Finding:
     )
     for row in (0, ROWS - 1):
         alone = probe.ask(probe.target[[row]])
-        differ(probe, alone, probe.base[[row]], "without the other sentences of a batch", fix)
+        require_same(probe, alone, probe.base[[row]], "without the batch's other sentences", fix)
     turned = probe.ask(probe.target.flip(0)).flip(0)
-    differ(probe, turned, probe.base, "with the sentences in another order", fix)
+    require_same(probe, turned, probe.base, "with the sentences in another order", fix)
     return Finding("batch", "passed", "no sentence knows another")
 
 
@@ -212,7 +191,7 @@ def padded(probe: LanguageProbe, side: str) -> Finding:
             part = slice(WORDS - n, None) if left else slice(n)
             alone = probe.ask(probe.target[[row]][:, part], grad=grad)
             when = f"{WORDS - n} of padding {'before' if left else 'behind'} {n} words"
-            differ(probe, together[[row]][:, part], alone, f"with {when}", fix)
+            require_same(probe, together[[row]][:, part], alone, f"with {when}", fix)
         if not together[..., can_be_said(probe.base)].isfinite().all():
             what = "outputs at the padding itself are not finite"
             return Finding(name, "fault", what, "a row that is masked everywhere: 0 · NaN is NaN")
@@ -227,11 +206,12 @@ def cached(
 ) -> Finding:
     """Tests whether parts, with a cache between them, get the logits of one pass; twice."""
     tokens, real = probe.left(7) if pads else (probe.target, torch.ones_like(probe.target).bool())
+    questions = [(each[:, :0], each, counts)
+                 for each, counts in ((tokens, real), (tokens.flip(0), real.flip(0)))]  # fmt: skip
+    sizes = ", ".join(map(str, sorted(set(parts))))
+    how = "token by token" if max(parts) == 1 else f"in parts of {sizes} tokens"
     fix = "the position of each step, the keys' rotation, the mask's and the cache's length"
-    for question, counts in ((tokens, real), (tokens.flip(0), real.flip(0))):
-        got, expected = probe.in_parts(step, question, parts), probe.ask(question)
-        how = "token by token" if max(parts) == 1 else f"in parts of {listed(parts)} tokens"
-        differ(probe, got, expected, f"with a cache, {how}", fix, counts)
+    in_steps(probe, probe.in_parts(step, parts), questions, f"with a cache, {how}", fix)
     return Finding(name, "passed", f"{len(parts)} steps give the outputs of one pass")
 
 
@@ -248,10 +228,10 @@ def reordered(probe: LanguageProbe, step: Step, reorder: Any) -> Finding:
             cache = reorder(cache, rows)
         return tokens, cache, seen
 
-    got = probe.in_parts(step, probe.target, [5] + [1] * (WORDS - 5), change)
+    got = probe.ask(probe.target, probe.in_parts(step, [5] + [1] * (WORDS - 5), change))
     last = (torch.arange(WORDS, device=probe.device) >= 9).expand(ROWS, -1)
     fix = "which tensors of the cache keep the old rows?"
-    differ(probe, got, probe.ask(final), "after the cache's rows change places", fix, last)
+    require_same(probe, got, probe.ask(final), "after the cache's rows change places", fix, last)
     return Finding("reordered", "passed", f"the cache's rows follow twice in {WORDS} steps")
 
 
@@ -263,9 +243,9 @@ def cropped(probe: LanguageProbe, step: Step, crop: Any) -> Finding:
     def change(number: int, tokens: Tensor, cache: Any, seen: int) -> tuple[Tensor, Any, int]:
         return (probe.target, crop(cache, 3), 7) if number == 2 else (tokens, cache, seen)
 
-    got = probe.in_parts(step, wrong, [6, 4] + [1] * (WORDS - 7), change)
+    got = probe.ask(wrong, probe.in_parts(step, [6, 4] + [1] * (WORDS - 7), change))
     fix = "does every tensor of the cache forget them, and the next position too?"
-    differ(probe, got, probe.base, "after three tokens are taken back", fix)
+    require_same(probe, got, probe.base, "after three tokens are taken back", fix)
     return Finding("cropped", "passed", "three tokens that are taken back leave no trace")
 
 
@@ -280,10 +260,6 @@ def rows_of(cache: Any, rows: Tensor) -> Any:
     )
 
 
-def listed(parts: Sequence[int]) -> str:
-    return ", ".join(map(str, sorted(set(parts))))
-
-
 def questions(
     *, encoder: bool, step: Step, reorder: Any, crop: Any, pads: bool
 ) -> tuple[dict[str, Callable[[Any], Finding]], dict[str, str]]:
@@ -292,9 +268,9 @@ def questions(
     tests: dict[str, Callable[[Any], Finding]] = {
         "runs": properties.runs,
         "repeats": properties.repeats,
+        "batch": batch,
         "causality": causality,
         "own words": both_ways if encoder else own_words,
-        "batch": batch,
         "right padding": partial(padded, side="right"),
         "left padding": partial(padded, side="left"),
         "order": order,

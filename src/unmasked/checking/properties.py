@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -84,13 +85,14 @@ def require_same(
     mode: str = "",
 ) -> None:
     """Raises AnswerError if two logits [B, T, V] differ, where `counts`, by more than rounding."""
-    gap = apart(answer, expected)
-    gap = gap if counts is None else gap.masked_fill(~counts.cpu(), 0.0)
+    counts = torch.ones(answer.shape[:2]).bool() if counts is None else counts.cpu()
+    gap = apart(answer, expected).masked_fill(~counts, 0.0)
     wide = (gap > probe.scale.close).any(0).nonzero()
     if len(wide):
         position, size = int(wide[0]), float(gap[:, wide[0]].max())
         how = f"moves by {size:.2g}" if size < math.inf else "is not finite"
-        raise AnswerError(f"{when}, output[{position}] {how}{mode}", fix)
+        how += f"{mode} ({len(wide)} of {int(counts.any(0).sum())} outputs)"
+        raise AnswerError(f"{when}, output[{position}] {how}", fix)
 
 
 def padded(probe: Probe) -> Finding:
@@ -125,19 +127,26 @@ def padded(probe: Probe) -> Finding:
     return Finding("padding", "passed", "no output moves by more than rounding")
 
 
+Questions = Iterable[tuple[Tensor, Tensor, Tensor | None]]  # source, target, what counts
+
+
 def cached(probe: Probe, step: Forward) -> Finding:
     """Tests if `step`, with a cache, gives the logits of one call, for two batches in a row."""
-    source, target, real = probe.ragged
     fix = (
         "does each step stand at its own position, does the cache of every layer grow, and "
         "is the memory that of this sentence?"
     )
-    for question, counts in (((probe.source, probe.target), None), ((source, target), real)):
-        expected, got = probe(*question), probe(*question, step)
+    questions = (probe.source, probe.target, None), probe.ragged
+    in_steps(probe, step, questions, "computed word by word", fix)
+    return Finding("cached", "passed", f"{probe.target.shape[1]} steps give one call's outputs")
+
+
+def in_steps(probe: Probe, step: Forward, questions: Questions, when: str, fix: str) -> None:
+    """Raises AnswerError if `step` gives other logits than one call of the model does."""
+    for source, target, counts in questions:
+        expected, got = probe(source, target), probe(source, target, step)
         said = can_be_said(got) & can_be_said(expected)
-        answers = got[..., said], expected[..., said]
-        require_same(probe, *answers, "computed word by word", fix, counts)
-    return Finding("cached", "passed", f"{target.shape[1]} steps give the outputs of one call")
+        require_same(probe, got[..., said], expected[..., said], when, fix, counts)
 
 
 def gradients(probe: Probe) -> dict[str, Tensor | None]:

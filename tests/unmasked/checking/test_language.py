@@ -1,115 +1,169 @@
-"""Tests that `check` names bugs planted in a GPT, and describes or passes what is sound."""
+"""Tests that `check` names bugs planted in language models, and describes what is sound."""
+
+import inspect
+import re
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from helpers.gpt import VOCABULARY, forward, gpt, step
-from unmasked import check
+from unmasked import check, plain
+from unmasked_book import family
+from unmasked_book.workshop.mistakes import change, rows
+from unmasked_book.workshop.reference import module
 
-NEW = "new = k, v"
-NORM = "self.norm(x), positions"
-LOOK = "mask = (keys <= queries) &"
-LOGITS = "return self.output(self.norm(x)), new"
-PAST = "cache[number]"
-PLANTED = [  # the property that the first line names, and what was changed
-    ("repeats", ("weights =", "scores = F.dropout(scores)\n        weights =")),
-    ("repeats", (LOGITS, "self.kept = x * 0.1 + (self.kept if torch.is_tensor(self.kept) and "
-                         "self.kept.shape == x.shape else 0)\n        x = self.kept\n        "
-                         + LOGITS)),
-    ("causality", (LOOK, "mask = (keys <= queries + 1) &")),
-    ("causality", (LOOK, "mask = (keys >= 0) &")),
-    ("causality", (".masked_fill(~mask, -1e9).softmax(-1)", ".softmax(-1) * mask")),
-    ("causality", ("softmax(-1)", "softmax(-2)")),
-    ("causality", ("(weights @ v).transpose(1, 2)", "(weights @ v)")),
-    ("causality", (NORM, "self.norm(x - x.mean(1, keepdim=True)), positions")),
-    ("own words", (LOGITS, "return F.pad(self.output(self.norm(x)), (0, 0, 1, 0))[:, :-1], new")),
-    ("batch", (LOGITS, "return self.output(self.norm(x - x.mean(0))), new")),
-    ("right padding", ("real[:, None]) |", "real[:1, None]) |")),
-    ("left padding", ("real[:, None]) |", "(real | True)[:, None]) |")),
-    ("left padding", (" | (keys == queries)", ""), ("-1e9", "-torch.inf")),
-    ("cached", (PAST, "cache[0]")),
-    ("cached", (NEW, "new = k[:, :, -6:], v[:, :, -6:]")),
-    ("cached", (NEW, "new = k, v * 0")),
-    ("cached", ("rotated(k, positions)", "rotated(k, positions * (past is None))")),
-    ("cached", ("torch.arange(seen, length)[:, None]", "torch.arange(length - seen)[:, None]")),
-    ("chunked", (LOOK, "mask = (keys <= queries + 9 * (seen > 0)) &")),
-    ("gradient", ("F.gelu(self.up(self.second(x)))", "F.gelu(self.up(self.second(x))).detach()")),
-    ("registered", ("nn.ModuleList(Block(width, heads, groups) for _ in range(layers))",
-                    "[Block(width, heads, groups) for _ in range(layers)]")),
-    ("tied", ("nn.init.normal_(weight, std=weight.shape[-1] ** -0.5)",
-              "nn.init.normal_(weight, std=0.2, generator=torch.Generator().manual_seed(0))")),
-]  # fmt: skip
-
-CONSISTENT = {  # bugs that only a reference shows, and the module of the reference that names them
-    "keys of the wrong group": (("(each.repeat_interleave(self.heads // self.groups, 1)",
-                                 "(each.repeat(1, self.heads // self.groups, 1, 1)"), "attention"),
-    "no rotation of queries": (("rotated(q, positions)", "q"), "attention"),
-    "no scale": ((" / math.sqrt(self.size)", ""), "attention"),
-    "no residual": (("x = x + y", "x = y"), "blocks.0.second"),
-    "another activation": (("F.gelu", "F.relu"), "blocks.0.down"),
-}  # fmt: skip
-GIVEN = {"vocab": VOCABULARY, "padding": 0, "step": step, "quiet": True}
+ALONE = re.sub(r"(?s)from unmasked.plain import.*?# fmt: skip", "", inspect.getsource(family))
+TEXT = inspect.getsource(plain) + ALONE
+SIZES = (61, 32, 4, 2, 64, 0.0)  # words, width, heads, layers, inner width, dropout
+ROWS = [(heading, *row) for heading, row in rows(Path(__file__).with_name("models.txt"))]
 
 
-@pytest.mark.parametrize(("name", "changes"), [(name, changes) for name, *changes in PLANTED])
-def test_the_first_fault_is_the_bugs_own(name, changes):
-    report = check(gpt(*changes), forward, **GIVEN)
+def rows_of(*kinds):
+    return [row for row in ROWS if row[0].split()[0] in kinds]
+
+
+def ids(row):
+    return f"{row[0]}: {row[1]}"
+
+
+def made(kind, *changes):
+    """Makes a model of the family, its source text changed, and returns it and its `step`."""
+    text = TEXT
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    models = module(text)
+    torch.manual_seed(0)
+    model = getattr(models, kind)(*SIZES, **({"n_groups": 2} if kind == "Llama" else {}))
+    for name, weight in model.named_parameters():
+        nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.2)
+    return model.eval(), models.step
+
+
+def asked(model, step, **options):
+    """Checks a model of this vocabulary; a cache is a list of tensors [B, T, D]."""
+    encoder, crop = type(model).__name__ == "BERT", lambda cache, n: [x[:, :-n] for x in cache]
+    given = {"vocab": SIZES[0], "encoder": encoder, "step": step, "crop": crop, "quiet": True}
+    return check(model, **(given | options))
+
+
+@pytest.mark.parametrize("row", rows_of("GPT2", "Llama", "BERT"), ids=ids)
+def test_the_first_fault_is_the_bugs_own(row):
+    kind, _, name, *changes = row
+    report = asked(*made(kind, *map(change, changes)))
+    assert report.faults, report
     assert report.faults[0].property == name, report
 
 
-@pytest.mark.parametrize(("change", "where"), CONSISTENT.values(), ids=CONSISTENT)
-def test_a_reference_shows_what_is_consistent_with_itself_and_where(change, where):
-    model, reference = gpt(change), gpt()
-    model.load_state_dict(reference.state_dict())
-    assert check(model, forward, **GIVEN).ok
-    [fault] = check(model, forward, **GIVEN, like=reference).faults
+@pytest.mark.parametrize("row", rows_of("like"), ids=ids)
+def test_a_reference_shows_what_agrees_with_itself_and_where(row):
+    _, _, where, *changes = row
+    (model, step), (reference, _) = made("Llama", *map(change, changes)), made("Llama")
+    assert asked(model, step).ok
+    [fault] = asked(model, step, like=reference).faults
     assert fault.property == "like"
-    assert where in fault.what.partition("part in")[2]
-    assert check(gpt(), forward, **GIVEN, like=reference).ok
+    assert f"part in its {where}" in fault.what
+    assert asked(*made("Llama"), like=reference).ok
 
 
-SOUND = {
-    "as it is": ({}, ()),
-    "a window": ({"window": 5}, ("the last 9 words: a window",)),
-    "chunks": (("keys <= queries)", "keys <= queries) & (keys // 4 == queries // 4)"),
-               ("words of its own 4: chunks",)),
-    "a prefix": (("(keys <= queries)", "((keys <= queries) | ((keys < 4) & (queries < 4)))"),
-                 ("the first 4 words see each other both ways: a prefix",)),
-    "no positions": (("return x * angles.cos()", "return x\n    return x * angles.cos()"),
-                     ("no positions but the causal mask",)),
-}  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("reordered", {"reorder": lambda cache, rows: [cache[0][rows], *cache[1:]]}),
+        ("cropped", {"crop": lambda cache, n: [cache[0][:, :-n], *cache[1:]]}),
+        ("tied", {"tied": [("generator.weight", "positions.weight")]}),
+    ],
+)
+def test_what_is_given_beside_the_model_is_asked_too(name, options):
+    assert asked(*made("GPT2"), **options).faults[0].property == name
 
 
-@pytest.mark.parametrize(("made", "notes"), SOUND.values(), ids=SOUND)
-def test_what_is_sound_is_described_and_not_accused(made, notes):
-    model = gpt(**made) if isinstance(made, dict) else gpt(made)
-    given = GIVEN | ({} if isinstance(made, dict) else {"padding": None})
-    given |= {"step": None} if "prefix" in str(notes) else {}
-    report = check(model, forward, **given)
+# --- Sound ones ---------------------------------------------------------------------------------
+
+WITHOUT = {"chunks": {"padding": None}, "a prefix": {"padding": None, "step": None}}
+
+
+@pytest.mark.parametrize("row", rows_of("sound"), ids=ids)
+def test_what_is_sound_is_described_and_not_accused(row):
+    kind, name, said, *changes = row
+    model, step = made(kind.split()[1], *map(change, changes))
+    report = asked(model, **({"step": step} | WITHOUT.get(name, {})))
     assert report.ok, report
-    found = [finding.what for finding in report.findings if finding.verdict == "note"]
-    assert len(found) == len(notes)
-    assert all(part in text for part, text in zip(notes, found, strict=True))
+    notes = [each for each in report.findings if each.verdict == "note"]
+    [note] = [each.what for each in notes if each.property != "gradient"] or ["-"]
+    assert said in note
 
 
-class Encoder(nn.Module):
-    def __init__(self):
+class Lora(nn.Module):
+    """A frozen linear layer, and a difference of low rank that begins at zero."""
+
+    def __init__(self, base):
         super().__init__()
-        layer = nn.TransformerEncoderLayer(32, 4, 64, 0.1, batch_first=True)
-        self.embedding, self.output = nn.Embedding(VOCABULARY, 32), nn.Linear(32, VOCABULARY)
-        self.layers, self.places = nn.TransformerEncoder(layer, 2), nn.Embedding(40, 32)
+        self.base, self.down = base.requires_grad_(False), nn.Linear(base.in_features, 2)
+        self.up = nn.Linear(2, base.out_features, bias=False)
+        nn.init.zeros_(self.up.weight)
 
-    def forward(self, tokens):
-        x = self.embedding(tokens) + self.places.weight[: tokens.shape[1]]
-        return self.output(self.layers(x, src_key_padding_mask=tokens == 0))
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
 
 
-@pytest.mark.filterwarnings("ignore:.*nested tensor")
-def test_an_encoder_reads_both_ways_and_a_decoder_may_not():
-    torch.manual_seed(0)
-    model = Encoder().eval()
-    assert check(model, vocab=VOCABULARY, encoder=True, quiet=True).ok
-    [first, *_] = check(model, vocab=VOCABULARY, quiet=True).faults
-    assert first.property == "causality"
-    assert "it reads both ways" in first.what
+def tied(model):
+    model.generator.weight = model.target_embedding.weight
+    return model
+
+
+def with_lora(model):
+    for layer in model.requires_grad_(False).decoder:
+        layer.self_attention.query = Lora(layer.self_attention.query)
+    return model
+
+
+WRAPPED = {
+    "nothing": lambda model: model,
+    "tied": tied,
+    "bfloat16": lambda model: model.bfloat16(),
+    "float16": lambda model: model.half(),
+    "float64": lambda model: model.double(),
+    "compiled": lambda model: torch.compile(model, backend="eager"),
+    "LoRA": with_lora,
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+def test_another_precision_and_a_wrapper_change_no_verdict(wrap):
+    model, step = made("Llama")
+    assert asked(wrap(model), step).ok
+
+
+class Recurrent(nn.Module):
+    """A recurrent language model, whose cache is its state; `cell` is a GRU, or decays it."""
+
+    def __init__(self, gru):
+        super().__init__()
+        self.embedding, self.output = nn.Embedding(61, 32), nn.Linear(32, 61)
+        self.gru = nn.GRU(32, 32, batch_first=True) if gru else None
+        self.decay = None if gru else nn.Linear(32, 32)
+
+    def forward(self, tokens, state=None):
+        x = self.embedding(tokens)
+        if self.gru is not None:
+            y, state = self.gru(x, state)
+            return self.output(y), state
+        outputs, state = [], x[:, 0] * 0 if state is None else state
+        for word in x.unbind(1):
+            keep = self.decay(word).sigmoid()
+            state = keep * state + (1 - keep) * word
+            outputs.append(state)
+        return self.output(torch.stack(outputs, 1)), state
+
+
+@pytest.mark.parametrize("gru", [True, False])
+def test_a_recurrent_model_is_sound_without_padding(gru):
+    report = check(
+        Recurrent(gru), lambda model, tokens: model(tokens)[0], vocab=61, padding=None, quiet=True,
+        step=lambda model, tokens, seen, state: model(tokens[:, seen:], state),
+        reorder=lambda state, rows: state.index_select(int(gru), rows),
+    )  # fmt: skip
+    assert report.ok, report
+    assert report["reordered"].verdict == report["chunked"].verdict == "passed"
