@@ -1,7 +1,6 @@
-"""Measures the package on one GPU, in eight minutes: equality, speed, memory, time to quality.
+"""Measures the package on one GPU, in eight minutes: equality, speed, memory.
 
-Writes gpu.json after every row, so that what ran stays when time is up. Needs no network. Where
-UNMASKED_DATA names a folder with Multi30k, time to quality is measured on it, else on phrases.
+Writes gpu.json after every row, so that what ran stays when time is up. Needs no network.
 """
 
 import argparse
@@ -15,7 +14,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -28,18 +27,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import unmasked
 from peers import Marian, Ours, Torch, ragged, sizes, training_step
-from timing import Run, command, interleaved, precision, say, synchronise, timed
+from timing import Run, command, interleaved, precision, say
 from unmasked.attention import attention
 from unmasked.loss import translation_loss
 from unmasked.machine import device, machine
 from unmasked.search import beam, greedy, sample
-from unmasked.text.corpus import Corpus
-from unmasked.text.multi30k import multi30k
-from unmasked.text.phrasebook import sentence_pairs
-from unmasked.tokens import Subwords
-from unmasked.training.recipe import Recipe
 from unmasked_book.captions import caption_pairs
-from unmasked_book.experiments.lstm import count_parameters, cross_entropy, learn, recurrent_like
 from unmasked_book.records import as_json
 
 Row = dict[str, Any]
@@ -50,7 +43,7 @@ SIZES = {
     "big": sizes(1024, 16, 6, 4096, 37_000),
 }
 TRAINED: dict[str, Any] = {"unmasked": Ours, "unmasked, packed": Ours, "nn.Transformer": Torch}
-NAMES = ("equality", "training", "searches", "attention", "quality", "notebooks")
+NAMES = ("equality", "training", "searches", "attention", "notebooks")
 ROOT = Path(__file__).parents[1]
 
 
@@ -207,60 +200,6 @@ class Parts:
                     except torch.OutOfMemoryError:
                         row["error"] = "out of memory"
                     yield row
-
-    def quality(self) -> Iterator[Row]:
-        """Trains the Transformer, and an LSTM with as many weights, to a validation loss.
-
-        The rule for "trains faster", written before the runs, is in book/experiments.md (A.11);
-        its GOALS are 4, 3.5, 3, 2.5, 2.2, 2 and 1.8. Looks at the validation data are not timed.
-        """
-        if os.environ.get("UNMASKED_DATA"):
-            kind, subwords = "Multi30k, German to English", 4000
-            parts = multi30k("train"), multi30k("val")[::2]
-        else:
-            kind, subwords = "phrasebook, German to English", 500
-            drawn = [pair[:2] for pair in sentence_pairs(8000)]
-            parts = drawn[:7500], drawn[7500:]
-        vocabulary = Subwords.of((text for pair in parts[0] for text in pair), subwords)
-        training, validation = (Corpus.of(vocabulary, vocabulary, part) for part in parts)
-
-        def until(who: str, rate: float, seed: int) -> Row:
-            torch.manual_seed(seed)
-            config = replace(sizes(256, 4, 3, 1024, len(vocabulary)), norm="pre")
-            model: Any = unmasked.Transformer(config)
-            if who != "Transformer":
-                model = recurrent_like(model, len(vocabulary), seed, dropout=0.1)
-            steps, tokens, every = (8, 400, 1) if self.small else (800, 6000, 25)
-            recipe = Recipe(steps=steps, rate=rate, warmup=steps // 8, smoothing=0.0, clip=1.0,
-                            seed=seed, tokens=tokens)  # fmt: skip
-            seconds, losses = list[float](), list[float]()
-            model.to(HERE)
-            began = time.perf_counter()
-
-            def look() -> float:
-                nonlocal began  # later by each look, which is no training
-                synchronise(HERE)
-                seconds.append(time.perf_counter() - began)
-                began += timed(lambda: losses.append(cross_entropy(model, validation)), HERE)
-                return losses[-1]
-
-            with precision("TF32"):  # which PyTorch allows an LSTM anyway
-                learn(model, training, recipe, look, every)
-            return {"who": who, "rate": rate, "seed": seed, "parameters": count_parameters(model),
-                    "tokens a step": tokens, "every": every, "seconds": seconds,
-                    "losses": losses}  # fmt: skip
-
-        for model in ("Transformer", "LSTM with attention"):
-            rates, tried = [0.002] if self.small else [0.0005, 0.001, 0.002, 0.004], {}
-            for rate in rates:
-                row = until(model, rate, 1000)
-                tried[rate] = row["losses"][-1]
-                yield {**row, "data": kind, "chooses": True}
-                best = min(tried, key=lambda rate: tried[rate])
-                if rate == rates[-1] == best and not self.small:
-                    rates.append(2 * rate)
-            for seed in range(1 if self.small else 3):
-                yield {**until(model, best, seed), "data": kind, "chooses": False}
 
     def notebooks(self) -> Iterator[Row]:
         """Runs every notebook's cells as a script, all at once, with one thread each."""

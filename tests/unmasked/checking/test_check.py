@@ -20,7 +20,6 @@ from helpers.refusals import refusals
 from unmasked import Transformer, check, plain
 from unmasked.checking.report import CLAIMS, Finding, Report
 from unmasked.masks import causal_mask
-from unmasked_book.experiments.lstm import recurrent_like
 from unmasked_book.faulty import FAULTY, SIZES, TARGET, VOCABULARIES, WIDTH, Healthy, Torch, step
 from unmasked_book.workshop.reference import module, whole
 
@@ -65,6 +64,27 @@ class Experts(nn.Module):
             if rows.any():
                 y[rows] = expert(x[rows]) * shares[rows][:, [i]]
         return y
+
+
+class Recurrent(nn.Module):
+    """Reads the source by an LSTM, packed, and attends to it from a second one."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.written = nn.Embedding(13, 8), nn.Embedding(TARGET, 8)
+        self.encoder, self.decoder = (nn.LSTM(8, 8, batch_first=True) for _ in range(2))
+        self.output = nn.Linear(16, TARGET)
+
+    def forward(self, source, target):
+        lengths = (source != 0).sum(1)
+        packed = nn.utils.rnn.pack_padded_sequence(
+            self.words(source), lengths, batch_first=True, enforce_sorted=False
+        )
+        memory, state = self.encoder(packed)
+        memory, _ = nn.utils.rnn.pad_packed_sequence(memory, batch_first=True)
+        x, _ = self.decoder(self.written(target), state)
+        real = plain.padding_mask(source[:, : lengths.max()])[:, 0]
+        return self.output(torch.cat([x, plain.attention(x, memory, memory, real)], dim=-1))
 
 
 def healthy(change, *options):
@@ -130,7 +150,7 @@ HEALTHY = {
     "de-en": (lambda: unmasked.load("de-en").model, {}),
     "log-probabilities of ours": (ours(), {"forward": log_probabilities}),
     "other padding": (other_padding, VOCABULARIES | {"padding": 4}),
-    "LSTM": (lambda: recurrent_like(Healthy(), TARGET, 0), VOCABULARIES),
+    "LSTM": (Recurrent, VOCABULARIES),
     "each layer called for each word": (Healthy, VOCABULARIES | {"forward": step}),
     "baggage": (Baggage, VOCABULARIES),
     "a loss in training": (Healthy, VOCABULARIES | {"forward": a_loss_in_training}),
@@ -149,7 +169,6 @@ def test_a_healthy_model_is_accused_of_nothing(name, device):
     model = make().to(device)
     report = check(model, quiet=True, **options)
     assert report.ok
-    assert [finding.property for finding in report.findings] == list(CLAIMS)
     notes = {place for place, verdict in report.verdicts.items() if verdict == "note"}
     half = "float16" in name  # what changes places may be lost in rounding
     assert notes <= ({"gradient", "order"} if half else {"gradient"})
