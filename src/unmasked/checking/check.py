@@ -88,7 +88,7 @@ def check(
         tests, silent = language.questions(
             encoder=encoder, step=step, reorder=reorder, crop=crop, pads=pads
         )
-        tests |= known.get("tests", {})
+    tests |= known.get("tests", {})
     tests |= {"gradient": gradient, "registered": registered}
     tests["tied"] = partial(shared, model=model, pairs=pairs)
     if vocab is None:

@@ -2,15 +2,19 @@
 
 import inspect
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, StaticCache
 from transformers.models.auto import modeling_auto
+from transformers.utils import logging
 
-from .language import WORDS, LanguageProbe, cached, padded
-from .probe import AnswerError
+from .language import WORDS, LanguageProbe, cached, cropped, padded
+from .probe import AnswerError, Probe
 from .properties import require_same
 from .report import Finding
 
@@ -27,7 +31,8 @@ def options(model: PreTrainedModel) -> dict[str, Any]:
     if model.config.is_encoder_decoder:
         translator = Translation(padding)
         return {"source_vocab": vocab, "target_vocab": vocab, "padding": padding,
-                "forward": translator.forward, "step": translator.step}  # fmt: skip
+                "forward": translator.forward, "step": translator.step,
+                "tests": {"saved": saved, "generate": generated}}  # fmt: skip
     masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()
     encoder = type(model).__name__ in masked and not getattr(config, "is_decoder", False)
     known = Language(model, padding, encoder)
@@ -35,8 +40,9 @@ def options(model: PreTrainedModel) -> dict[str, Any]:
                              "encoder": encoder, "tests": {"saved": saved}}  # fmt: skip
     if not encoder:
         given |= {"step": known.step, "reorder": known.reorder, "crop": known.crop}
-        given["tests"] |= {"static": known.static, "generate": known.generated}
-        if not known.positions:
+        crops = partial(cropped, step=partial(known.step, kind="cropped"), crop=known.crop)
+        given["tests"] |= {"static": known.static, "generate": generated, "cropped": crops}
+        if known.first is None:
             given["tests"]["left padding"] = unplaced
     return given
 
@@ -45,6 +51,18 @@ def cache_of(model: PreTrainedModel) -> str:
     """Returns the name of the cache among forward's arguments; it changed over the versions."""
     taken = inspect.signature(model.forward).parameters
     return next((name for name in CACHES if name in taken), CACHES[0])
+
+
+def first_position(model: Any, padding: int) -> int | None:
+    """Returns the number of the first word in the positions that a model makes itself, if known."""
+    tokens, count = torch.arange(3, 8, device=model.device)[None], torch.arange(5)[None]
+    with torch.no_grad(), suppress(Exception):  # "runs" tells of what is wrong
+        own = model(tokens).logits
+        for first in (0, padding + 1):
+            given = model(tokens, position_ids=(count + first).to(tokens)).logits
+            if torch.allclose(own, given, rtol=1e-2, atol=1e-2):
+                return first
+    return None
 
 
 class Translation:
@@ -81,34 +99,37 @@ class Language:
         self.padding = padding
         self.takes = set(inspect.signature(model.forward).parameters)
         self.cache = cache_of(model)
-        self.positions = not encoder and "position_ids" in self.takes
+        counts = not encoder and "position_ids" in self.takes
+        self.first = first_position(model, padding) if counts else None
 
     def given(self, tokens: Tensor) -> dict[str, Tensor]:
-        """Returns the mask of the words, and the positions that `generate` would make."""
+        """Returns the mask of the words, and positions that count words alone."""
         real = tokens.ne(self.padding)
-        positions = (real.long().cumsum(1) - 1).masked_fill(~real, 0)
-        return {"attention_mask": real.long()} | (
-            {"position_ids": positions} if self.positions and not real[:, 0].all() else {}
-        )
+        given = {"attention_mask": real.long()}
+        if self.first is not None:
+            positions = real.long().cumsum(1) - 1 + self.first
+            given["position_ids"] = positions.masked_fill(~real, max(self.first - 1, 0))
+        return given
 
     def forward(self, model: Any, tokens: Tensor) -> Tensor:
         given = self.given(tokens) if tokens.eq(self.padding).any() else {}
-        given |= {"use_cache": False} if "use_cache" in self.takes else {}
-        return model(input_ids=tokens, **given).logits
+        if not tokens.eq(self.padding)[:, 0].any():
+            given.pop("position_ids", None)
+        cached = {"use_cache": False} if "use_cache" in self.takes else {}
+        return model(input_ids=tokens, **given, **cached).logits
 
-    def step(self, model: Any, tokens: Tensor, seen: int, cache: Any, static: bool = False) -> Any:
+    def step(self, model: Any, tokens: Tensor, seen: int, cache: Any, kind: str = "") -> Any:
         """Returns the new tokens' logits and the cache, by the inputs that `generate` prepares."""
         if cache is None and model._supports_default_dynamic_cache():
             config = model.config.get_text_config(decoder=True)
-            cache = StaticCache(config, max_cache_len=16) if static else DynamicCache(config=config)
-            getattr(cache, "activate_past_recording", int)()
-        new, real = tokens.shape[1] - seen, tokens.ne(self.padding)
-        given: dict[str, Any] = {"attention_mask": real.long(), "use_cache": True}
-        if self.positions:
-            given["position_ids"] = (real.long().cumsum(1) - 1).masked_fill(~real, 0)
+            long = {"max_cache_len": 16} if kind == "static" else {}
+            cache = (StaticCache if long else DynamicCache)(config=config, **long)
+            if kind == "cropped":
+                getattr(cache, "activate_past_recording", int)()
+        new = tokens.shape[1] - seen
         inputs = model.prepare_inputs_for_generation(
             tokens, next_sequence_length=new if seen else None, is_first_iteration=seen == 0,
-            **{self.cache: cache}, **given,
+            use_cache=True, **{self.cache: cache}, **self.given(tokens),
         )  # fmt: skip
         inputs |= {"logits_to_keep": 0} if "logits_to_keep" in inputs else {}
         output = model(**inputs, return_dict=True)
@@ -122,10 +143,7 @@ class Language:
         if not probe.model._supports_default_dynamic_cache():  # type: ignore[operator]
             return Finding("static", "not offered", "the model has a cache of its own kind")
 
-        def step(model: Any, tokens: Tensor, seen: int, cache: Any) -> Any:
-            return self.step(model, tokens, seen, cache, static=True)
-
-        return cached(probe, "static", step, [1] * WORDS)
+        return cached(probe, "static", partial(self.step, kind="static"), [1] * WORDS)
 
     def reorder(self, cache: Any, rows: Tensor) -> Any:
         if not hasattr(cache, "reorder_cache"):
@@ -139,21 +157,23 @@ class Language:
         cache.crop(-n)
         return cache
 
-    def generated(self, probe: LanguageProbe) -> Finding:
-        """Tests whether `generate` has the logits of forward, alone and in a padded batch."""
-        model: Any = probe.model
-        prompts = probe.left(5)[0][:6, -8:]
-        for batch in (prompts[4:5], prompts):
-            made = model.generate(
-                batch, attention_mask=batch.ne(self.padding).long(), max_new_tokens=4,
-                min_new_tokens=4, do_sample=False, output_logits=True, return_dict_in_generate=True,
-                pad_token_id=self.padding, suppress_tokens=[self.padding],
-            )  # fmt: skip
-            expected = probe.ask(made.sequences[:, :-1])[:, -4:]
-            got = torch.stack(made.logits, 1).cpu().double()
-            fix = "which positions and which mask does generate pass, and which does forward make?"
-            require_same(probe, got, expected, f"in generate, at batch {len(batch)}", fix)
-        return Finding("generate", "passed", "at batch 1 and 6, four tokens each")
+
+def generated(probe: Probe) -> Finding:
+    """Tests whether `generate` has the logits of forward, alone and in a padded batch."""
+    model: Any = probe.model
+    prompts = probe.left(5)[0][:6, -8:] if isinstance(probe, LanguageProbe) else probe.ragged[0]
+    for given in (prompts[4:5], prompts):
+        made = model.generate(
+            given, attention_mask=given.ne(probe.padding).long(), max_new_tokens=4,
+            min_new_tokens=4, do_sample=False, output_logits=True, return_dict_in_generate=True,
+            pad_token_id=probe.padding, suppress_tokens=[probe.padding],
+        )  # fmt: skip
+        source = given[:, :0] if isinstance(probe, LanguageProbe) else given
+        expected = probe(source, made.sequences[:, :-1])[:, -4:]
+        got = torch.stack(made.logits, 1).cpu().double()
+        fix = "which positions and which mask does generate pass, and which does forward make?"
+        require_same(probe, got, expected, f"in generate, at batch {len(given)}", fix)
+    return Finding("generate", "passed", f"at batch 1 and {len(prompts)}, four tokens each")
 
 
 def unplaced(probe: LanguageProbe) -> Finding:
@@ -165,12 +185,25 @@ def unplaced(probe: LanguageProbe) -> Finding:
         return Finding("left padding", "note", error.what, fix)
 
 
-def saved(probe: LanguageProbe) -> Finding:
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keeps the library from drawing progress bars in a `with` block."""
+    drew = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if drew:
+            logging.enable_progress_bar()
+
+
+def saved(probe: Probe) -> Finding:
     """Tests whether the model that is saved and loaded gives the same logits."""
     model: Any = probe.model
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, quietly():
         model.save_pretrained(folder)
         probe.model = type(model).from_pretrained(folder, dtype=model.dtype).eval()
-        fix = "what is not in state_dict, or is made anew?"
-        require_same(probe, probe.ask(probe.target), probe.base, "after saving and loading", fix)
+        probe.model.to(probe.device)
+        answer, fix = probe(probe.source, probe.target), "what is not in state_dict, or made anew?"
+        require_same(probe, answer, probe.base, "after saving and loading", fix)
     return Finding("saved", "passed", "the same logits")

@@ -30,7 +30,7 @@ def tiny(which: str | type | PreTrainedConfig, seed: int = 0) -> PreTrainedModel
     config = None
     for mixed in (True, False):  # layers of each type, if the model can be built so
         try:
-            config = shrunk(kind.config_class, mixed)
+            config = shrunk(kind.config_class, mixed, decoder="MaskedLM" not in kind.__name__)
             break
         except Exception:
             if not mixed:
@@ -41,23 +41,23 @@ def tiny(which: str | type | PreTrainedConfig, seed: int = 0) -> PreTrainedModel
     return redrawn(model, seed).eval()
 
 
-def shrunk(kind: Any, mixed: bool, inner: bool = False) -> Any:
+def shrunk(kind: Any, mixed: bool, decoder: bool = False) -> Any:
     """Returns a configuration of this class, with small sizes and without dropout."""
     usual = kind()
     given, known = {}, usual.to_dict()
     for name, value in known.items():
-        part = getattr(usual, name, None)
+        part = vars(usual).get(name)  # reading a layer's own attribute would raise
         if isinstance(part, PreTrainedConfig):
-            given[name] = shrunk(type(part), mixed, inner=True)
+            given[name] = shrunk(type(part), mixed)
         elif name in SIZES and value is not None and not isinstance(value, list | dict):
             if name != "pad_token_id" or usual.model_type not in KNOWN["padding"]["keep"]:
                 given[name] = SIZES[name]
         elif "dropout" in name and isinstance(value, float):
             given[name] = 0.0
-    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+    for name in KNOWN["needed"]["names"]:
         if name in known and (known[name] is None or isinstance(known[name], list)):
             given[name] = SIZES[name]
-    if not inner and "is_decoder" in known and "Masked" not in kind.__name__:
+    if decoder and "is_decoder" in known:
         given["is_decoder"] = True
     types = list(dict.fromkeys(known.get("layer_types") or ()))
     if mixed and len(types) > 1:
