@@ -14,7 +14,7 @@ from transformers.models.auto import modeling_auto
 from transformers.utils import logging
 
 from .language import WORDS, LanguageProbe, cached, cropped, padded
-from .probe import AnswerError, Probe
+from .probe import AnswerError, Probe, told
 from .properties import require_same
 from .report import Finding
 
@@ -140,8 +140,13 @@ class Language:
 
     def static(self, probe: LanguageProbe) -> Finding:
         """Tests a cache of fixed size, as `cached` does one that grows."""
-        if not probe.model._supports_default_dynamic_cache():  # type: ignore[operator]
+        model: Any = probe.model
+        if not model._supports_default_dynamic_cache():
             return Finding("static", "not offered", "the model has a cache of its own kind")
+        try:
+            StaticCache(model.config.get_text_config(decoder=True), max_cache_len=16)
+        except Exception as error:  # there is no such layer for some kinds of attention
+            return Finding("static", "not offered", f"none can be made: {told(error)}")
 
         return cached(probe, "static", partial(self.step, kind="static"), [1] * WORDS)
 

@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> None:
     report = check(model, **given, **found)
     if options.json:
         print(json.dumps([asdict(finding) for finding in report.findings], indent=1))
-    sys.exit(not report.ok)
+    sys.exit(int(not report.ok))
 
 
 def named(text: str) -> Any:

@@ -18,7 +18,7 @@ import unmasked
 from helpers import DEVICES, small_config
 from helpers.refusals import refusals
 from unmasked import Transformer, check, plain
-from unmasked.checking.report import CLAIMS, Finding, Report
+from unmasked.checking.report import Finding, Report
 from unmasked.masks import causal_mask
 from unmasked_book.faulty import FAULTY, SIZES, TARGET, VOCABULARIES, WIDTH, Healthy, Torch, step
 from unmasked_book.workshop.reference import module, whole
