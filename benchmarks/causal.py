@@ -1,4 +1,4 @@
-"""Asks `unmasked.check` about every causal and masked language model of transformers.
+"""Asks `unmasked.check` about every causal language model of transformers.
 
 The models are tiny, their weights random.
 
@@ -21,16 +21,12 @@ from unmasked.checking.tiny import tiny
 from unmasked.machine import machine
 from unmasked_book.records import record
 
-MAPPINGS = {
-    "causal": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
-}
 LONGEST = 120  # seconds
 
 
-def row(mapping: str, entry: str, name: str, seed: int) -> dict[str, Any]:
+def row(entry: str, name: str, seed: int) -> dict[str, Any]:
     """Returns how long a class took and its faults, or why it was not asked."""
-    told: dict[str, Any] = {"mapping": mapping, "entry": entry, "class": name}
+    told: dict[str, Any] = {"entry": entry, "class": name}
     signal.alarm(LONGEST)
     try:
         model = tiny(name, seed)
@@ -62,11 +58,10 @@ def main() -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGALRM, late)
     rows = []
-    for mapping, entries in MAPPINGS.items():
-        for entry, name in entries.items():
-            if not options.only or name in options.only:
-                rows.append(row(mapping, entry, name, options.seed))
-                say(str(rows[-1])[:300])
+    for entry, name in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items():
+        if not options.only or name in options.only:
+            rows.append(row(entry, name, options.seed))
+            say(str(rows[-1])[:300])
     if not options.only:
         about = {**machine("cpu"), "transformers": transformers.__version__, "command": command()}
         record("language-models", {"machine": about, "rows": rows})

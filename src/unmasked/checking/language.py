@@ -25,6 +25,7 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
                 "like", *CACHES),
     "causality": ("right padding", *CACHES),
     "batch": ("causality", "own words", "right padding", "left padding", "reordered"),
+    "left padding": ("cached, padded",),
     "cached": CACHES[1:],
 }  # fmt: skip
 
@@ -113,7 +114,13 @@ def causality(probe: Probe) -> Finding:
 
 
 def both_ways(probe: Probe) -> Finding:
-    """Tests whether every output of an encoder depends on every word, before it and behind it."""
+    """Tests whether every output of an encoder sees every word, and describes a window."""
+    seen = probe.influences[1] > probe.scale.hardly
+    distance = (torch.arange(WORDS)[:, None] - torch.arange(WORDS)).abs()
+    for size in range(1, WORDS - 1):
+        if torch.equal(seen, distance <= size):
+            what = f"each output sees the words up to {size} away: a window"
+            return Finding("own words", "note", what, "right if the layers are to look so far")
     fix = "is there a mask that hides more than padding?"
     return reach.reaches(probe, "own words", "input", probe.influences[1], fix)
 

@@ -1,4 +1,4 @@
-"""Makes Markdown tables of two records: live engine and package compared; parts switched off."""
+"""Makes Markdown of recorded runs: live engine and package, parts switched off, defects found."""
 
 from __future__ import annotations
 
@@ -67,6 +67,19 @@ def allowed(rows: list[dict[str, Any]]) -> str:
     if len(rows) == 1:
         return f"{limits[0]:.0e}"
     return f"{min(limits):.0e}, or 5 × PyTorch’s own"
+
+
+def defects() -> str:
+    """Returns a paragraph with code for each defect that `check` found in transformers' models."""
+    parts = []
+    for each in recorded("language-models")["judged"]:
+        if each["verdict"] == "defect":
+            told = f"**{each['name']}** ({', '.join(each['property'])}): {each['why']}"
+            parts += [f"{told} {each['where']}. Upstream: {each['upstream']}", "<details>",
+                      "<summary>Code that shows it, and what it printed</summary>",
+                      f"```python\n{each['code'].strip()}\n```",
+                      f"```text\n{each['prints'].strip()}\n```", "</details>"]  # fmt: skip
+    return "\n\n".join(parts)
 
 
 def table(head: list[str], rows: list[list[str]], machine: dict[str, Any]) -> str:
