@@ -122,7 +122,7 @@ class Language:
         """Returns the new tokens' logits and the cache, by the inputs that `generate` prepares."""
         if cache is None and model._supports_default_dynamic_cache():
             config = model.config.get_text_config(decoder=True)
-            long = {"max_cache_len": 16} if kind == "static" else {}
+            long: dict[str, Any] = {"max_cache_len": 16} if kind == "static" else {}
             cache = (StaticCache if long else DynamicCache)(config=config, **long)
             if kind == "cropped":
                 getattr(cache, "activate_past_recording", int)()

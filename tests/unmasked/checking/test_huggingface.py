@@ -45,13 +45,13 @@ def test_a_tiny_model_is_drawn_from_a_class_or_a_configuration():
 
 
 def test_the_shell_names_a_fault_and_ends_with_it(capsys, monkeypatch):
-    monkeypatch.setattr("sys.argv", "unmasked check --hf RwkvForCausalLM --json".split())
+    monkeypatch.setattr("sys.argv", ["unmasked", "check", "--hf", "RwkvForCausalLM", "--json"])
     with pytest.raises(SystemExit, match="1"):
         main()
     found = {each["property"]: each for each in json.loads(capsys.readouterr().out)}
     assert found["cached"]["verdict"] == "fault"
     monkeypatch.setattr(unmasked, "mine", lambda: Transformer(small_config()), raising=False)
-    monkeypatch.setattr("sys.argv", "unmasked check unmasked:mine".split())
+    monkeypatch.setattr("sys.argv", ["unmasked", "check", "unmasked:mine"])
     with pytest.raises(SystemExit, match="0"):
         main()
     assert "ok     causality" in capsys.readouterr().out
