@@ -33,7 +33,7 @@ FOLLOWERS: dict[str, tuple[str, ...]] = {
 class LanguageProbe(Probe):
     """A probe of one vocabulary, which calls `forward(model, tokens)`."""
 
-    unclear, followers = "unclear", FOLLOWERS
+    unclear, followers, target_word = "unclear", FOLLOWERS, "token"
 
     def __init__(
         self, model: nn.Module, forward: Any, vocab: int, padding: int | None, seed: int
@@ -122,7 +122,7 @@ def both_ways(probe: Probe) -> Finding:
             what = f"each output sees the words up to {size} away: a window"
             return Finding("own words", "note", what, "right if the layers are to look so far")
     fix = "is there a mask that hides more than padding?"
-    return reach.reaches(probe, "own words", "input", probe.influences[1], fix)
+    return reach.reaches(probe, "own words", "word", probe.influences[1], fix)
 
 
 def own_words(probe: Probe) -> Finding:
@@ -145,7 +145,7 @@ def own_words(probe: Probe) -> Finding:
                 what = f"each output sees the {named.format(size)}"
                 return Finding("own words", "note", what, "right if the layers are to look so far")
     fix = "a mask that hides too much, or logits that are shifted"
-    finding = reach.reaches(probe, "own words", "target", probe.influences[1], fix)
+    finding = reach.reaches(probe, "own words", "token", probe.influences[1], fix)
     if finding.verdict == "passed" and (missed := reach.unread(probe, 1, reach.own_row_only)):
         module, (output, _) = missed
         what = f"output[{output}] reads earlier words in what {module} returns, not its own"

@@ -78,6 +78,7 @@ class Probe:
 
     unclear: Verdict = "not offered"  # the verdict where an earlier fault may be the reason,
     followers: Mapping[str, tuple[str, ...]] = {}  # and for which tests each fault may be that
+    target_word = "target"  # what findings call one
 
     def __init__(
         self, model: nn.Module, forward: Forward, vocabularies: tuple[int, int], padding: int,

@@ -32,7 +32,8 @@ def causality(probe: Probe) -> Finding:
     if leaks:
         output, word = leaks[0]
         what = (
-            f"output[{output}] moves by {moved[word, output]:.2g}{mode} when target[{word}] changes"
+            f"output[{output}] moves by {moved[word, output]:.2g}{mode} when "
+            f"{probe.target_word}[{word}] changes"
             f" ({len(leaks)} of {int(later.sum())} pairs of an output and a later word)"
         )
         fix = (
@@ -46,7 +47,7 @@ def causality(probe: Probe) -> Finding:
 def reaches(probe: Probe, name: str, word: str, moved: Tensor, fix: str) -> Finding:
     """Tests whether each source word moves each output, or each target word its own and later."""
     should = torch.ones_like(moved).bool()
-    if word == "target":
+    if word == probe.target_word:
         should = should.triu()
     silent, hardly = (places((moved <= limit) & should) for limit in (0.0, probe.scale.hardly))
     if not hardly:
@@ -69,11 +70,11 @@ def own_words(probe: Probe) -> Finding:
     one word is tried too, because cross-attention has no choice there.
     """
     fix = "look for a mask that hides too much, or a target that is shifted twice"
-    finding = reaches(probe, "own words", "target", probe.influences[1], fix)
+    finding = reaches(probe, "own words", probe.target_word, probe.influences[1], fix)
     with contextlib.suppress(AnswerError):
         if finding.verdict == "passed":
             fix = "with a source of one word: has the cross-attention its residual?"
-            finding = reaches(probe, "own words", "target", probe.influence(1, 1), fix)
+            finding = reaches(probe, "own words", probe.target_word, probe.influence(1, 1), fix)
     if finding.verdict == "passed" and (missed := unread(probe, 1, own_row_only)):
         module, (output, _) = missed
         what = f"output[{output}] reads earlier words in what {module} returns, not its own"

@@ -15,8 +15,8 @@ WIDE = 92  # columns of a printed report
 CLAIMS = {
     "runs": "every output is a row of numbers, one for each word",
     "repeats": "the same question gets the same answer",
-    "causality": "no output knows a later target word",
-    "own words": "every output knows the target words so far",
+    "causality": "no output knows a later word",
+    "own words": "every output knows the words so far",
     "source": "every output knows every source word",
     "order": "words that change places change the output",
     "padding": "padding and neighbours change nothing",
