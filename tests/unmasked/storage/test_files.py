@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 
 from helpers import same_tensors, small_model
-from helpers.crashes import held, killed, listed, made
+from helpers.crashes import held, listed, made
 from helpers.side_by_side import save_in_turn, together
 from unmasked.storage import files
 from unmasked.storage.weights import set_tensors, tensors_of
@@ -62,20 +62,6 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, where, error):
         made("new").save(file)
     assert listed(file.parent) == ["m.safetensors"]
     assert held(file) == "old"
-
-
-def test_killed_before_any_operation_of_a_save_it_leaves_the_old_model_or_the_new(tmp_path):
-    file = tmp_path / "at" / "m.safetensors"
-    made("old").save(file)
-    deaths = killed(file.parent, lambda: made("new").save(file), tmp_path / "copies")
-    events, copies = zip(*deaths, strict=True)
-    found = [held(copy / file.name) for copy in copies]
-    [renamed] = [number for number, event in enumerate(events) if event.startswith("os.rename")]
-    assert set(found[: renamed + 1]) == {"old"}
-    assert set(found[renamed + 1 :]) == {"new"}
-    for left in copies:
-        made("new").save(left / file.name)
-        assert listed(left) == [file.name]
 
 
 def test_two_that_save_into_one_file_leave_one_that_loads_also_while_a_third_reads(tmp_path):
