@@ -73,18 +73,6 @@ def test_stopped_between_any_two_steps_it_goes_on_in_the_same_way(tmp_path, step
     assert history["seconds"] == sorted(history["seconds"])
 
 
-def test_a_training_that_has_ended_goes_on_with_more_steps_at_the_rates_of_those(tmp_path):
-    longer, model = replace(RECIPE, steps=20), small()
-    short = quiet(small(), folder=tmp_path)
-    quiet(small(), folder=tmp_path, resume=True)
-    history = quiet(model, longer, folder=tmp_path, resume=True)
-    assert history["step"] == [*range(1, 21)]
-    assert history["loss"][:12] == short["loss"]
-    assert history["rate"][12:] == quiet(small(), longer)["rate"][12:]
-    with pytest.raises(ValueError, match=r"^steps: expected at least the 20 of .*, got 12; "):
-        quiet(small(), folder=tmp_path, resume=True)
-
-
 def refused(folder, message, model=None, **changes):
     model = model or small()
     before = copy.deepcopy(tensors_of(model))
