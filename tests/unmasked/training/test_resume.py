@@ -47,7 +47,7 @@ def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(t
     with patch.object(Trainer, "save", dying), pytest.raises(KeyboardInterrupt):
         quiet(small(), **options, folder=folder, resume=True)
     assert len(deaths) > 3
-    for _, left in deaths:
+    for left in deaths:
         model = small()
         quiet(model, **options, folder=left, resume=True)
         assert same_tensors(tensors_of(model), tensors_of(whole))
