@@ -113,8 +113,8 @@ release-check: setup  ## builds the archives, installs, translates and tests the
 bench: $(BENCH)/.ready  ## speed beside torch.nn, MarianMT and CTranslate2; ARGS="--help" for options
 	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
-size: setup  ## how many lines and words there are; ARGS=--time for the processor time of the notebooks
-	@$(BIN)/python tools/size.py $(ARGS)
+size: setup  ## how many lines and words there are
+	@$(BIN)/python tools/size.py
 
 gpu: setup  ## what one GPU makes of the package, in eight minutes; ARGS=--small for a CPU
 	$(BIN)/python benchmarks/gpu.py $(ARGS)

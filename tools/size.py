@@ -4,14 +4,8 @@ Lines are those of Python, JavaScript, CSS and HTML that git knows. A page's wor
 text in view; exercises and folds are counted beside them.
 """
 
-import argparse
 import json
-import os
 import re
-import resource
-import subprocess
-import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -71,33 +65,5 @@ def parts_of(source: str) -> list[tuple[str, bool]]:
     return [(re.sub(r"<[^>]+>", " ", piece), piece.startswith("<details")) for piece in pieces]
 
 
-def seconds(notebook: Path) -> float:
-    """Returns the processor time of a notebook, with one thread; nothing is stored."""
-    command = [sys.executable, "-m", "jupyter", "execute", str(notebook), "--timeout=900"]
-    quiet = {**os.environ, "OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(command, cwd=folder, env=quiet, check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def times() -> Table:
-    """Runs the notebooks one after the other, and returns a row for each."""
-    found = {path.stem: seconds(path) for path in notebooks()}
-    found["together"] = sum(found.values())
-    rows = {name: [f"{spent:.0f}"] for name, spent in found.items()}
-    return Table("notebooks", ["processor seconds"], rows)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--time", action="store_true", help="run the notebooks, and say how long")
-    options = parser.parse_args()
-    print(times() if options.time else f"{lines()}\n\n{pages()}")
-
-
 if __name__ == "__main__":
-    main()
+    print(lines(), pages(), sep="\n\n")

@@ -16,40 +16,33 @@ from unmasked.translator import Translator
 
 EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.chmod"}
 NAMES = ("old", "new")
-watching: list[Callable[[str], None]] = []
 
 
-@cache  # a hook cannot be removed
-def listen() -> None:
-    def hook(name: str, arguments: tuple) -> None:
-        if name in EVENTS and watching:
-            watch = watching.pop()  # its own operations are not watched
-            watch(f"{name} {Path(str(arguments[0])).name}")
-            watching.append(watch)
+def killed(folder: Path, write: Callable[[], object], copies: Path) -> list[Path]:
+    """Returns copies of what a kill before each disk operation of `write` would leave, and of all.
 
-    sys.addaudithook(hook)
-
-
-def killed(folder: Path, write: Callable[[], object], copies: Path) -> list[tuple[str, Path]]:
-    """Returns each disk operation of `write`, with a copy of what a kill before it would leave.
-
-    An unfinished file loses its second half; the last copy is that of a finished writing.
+    An unfinished file loses its second half.
     """
-    found: list[tuple[str, Path]] = []
+    found: list[Path] = []
+    watching = [True]
 
-    def copy(event: str) -> None:
-        path = Path(shutil.copytree(folder, copies / str(len(found))))
-        for file in path.glob(".*.unfinished"):
+    def copy() -> None:
+        found.append(Path(shutil.copytree(folder, copies / str(len(found)))))
+        for file in found[-1].glob(".*.unfinished"):
             os.truncate(file, file.stat().st_size // 2)
-        found.append((event, path))
 
-    listen()
-    watching.append(copy)
+    def hook(name: str, _: tuple) -> None:
+        if name in EVENTS and watching:
+            watching.clear()  # its own operations are not watched
+            copy()
+            watching.append(True)
+
+    sys.addaudithook(hook)  # it cannot be removed, but ends watching
     try:
         write()
     finally:
         watching.clear()
-    copy("none")
+    copy()
     return found
 
 

@@ -129,9 +129,3 @@ def test_additive_attention_by_hand():
     assert difference(output, expected) < 1e-12
     assert difference(output, weights @ v) < 1e-12
     assert torch.equal(additive_attention(q, k, v, vector, mask), output)
-
-
-def test_keys_are_the_query_and_values_the_keys_unless_given():
-    module, query, key = MultiHeadAttention(12, 3), torch.randn(2, 4, 12), torch.randn(2, 5, 12)
-    assert torch.equal(module(query), module(query, key=query, value=query))
-    assert torch.equal(module(query, key=key), module(query, key=key, value=key))

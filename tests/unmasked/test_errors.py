@@ -107,12 +107,6 @@ test_a_refusal_names_the_argument_and_what_came = refusals(*(
 ))  # fmt: skip
 
 
-def test_what_could_be_swapped_is_not_positional():
-    for call in (lambda: MODEL(SOURCE, TARGET, None), lambda: TransformerConfig(10, 10)):
-        with pytest.raises(TypeError, match="positional"):
-            call()
-
-
 # --- Nothing has changed when a call is refused ---------------------------------------------------
 
 

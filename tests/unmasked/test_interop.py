@@ -1,5 +1,7 @@
 """A converted model, or a part of one, has the outputs and gradients of the original."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -64,6 +66,14 @@ def test_every_preset_to_torch(preset, dtype, training):
     assert_equal_models(model, theirs)
 
 
+def test_settings_go_along_and_weights_are_copied():
+    model = small_model(norm_eps=0.1, final_norm=True, dropout=0.2, inner_dropout=0.05)
+    theirs = to_torch(model)
+    model.encoder.layers[0].feed_forward.expand.weight.data.zero_()
+    assert theirs.encoder.layers[0].linear1.weight.any()
+    assert from_torch(theirs, **SIZES).config == replace(model.config, n_decoder_layers=2)
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("final_norm", [True, False])
 @pytest.mark.parametrize("options", NN_OPTIONS)
@@ -118,18 +128,6 @@ def test_single_layers_both_ways(options, kind, lengths):
     given = [torch.randn(2, length, 16, dtype=torch.float64) for length in lengths]
     for each in (ours, to_torch(ours)):
         assert difference(each(*given), theirs(*given)) < 1e-10
-
-
-def test_settings_go_along():
-    model = small_model(norm_eps=0.1, final_norm=True, dropout=0.2, inner_dropout=0.05)
-    theirs = to_torch(model)
-    layer = theirs.decoder.layers[0]
-    assert (layer.dropout1.p, layer.dropout.p, layer.self_attn.dropout) == (0.2, 0.05, 0.05)
-    assert theirs.decoder.norm.eps == layer.norm3.eps == 0.1
-    back = from_torch(theirs, **SIZES).config
-    assert (back.dropout, back.inner_dropout) == (0.2, 0.05)
-    model.encoder.layers[0].feed_forward.expand.weight.data.zero_()
-    assert theirs.encoder.layers[0].linear1.weight.any()  # it is a copy
 
 
 FIRST, SECOND = "encoder.layers.0", "encoder.layers.1"

@@ -35,14 +35,6 @@ def test_logits_of_half_precision_are_summed_in_float32():
     assert difference(halves, smoothed_cross_entropy(logits.float(), labels, 0.1)) < 1e-6
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_nothing_is_learnt_from_padding(packed):
-    model = small_model(dropout=0.0, inner_dropout=0.0)
-    translation_loss(model, ragged([7, 4]), as_target(ragged([2, 5])), packed=packed).backward()
-    for embedding in (model.source_embedding, model.target_embedding):
-        assert embedding.tokens.weight.grad[0].abs().max() == 0
-
-
 # --- Many logits ---------------------------------------------------------------------------------
 
 

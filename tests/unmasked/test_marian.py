@@ -14,7 +14,6 @@ from transformers import MarianMTModel
 from helpers import difference, same_tensors
 from helpers.marian import checkpoint, tokenizer
 from unmasked import AttentionMaps, interop, load
-from unmasked.cli import main
 from unmasked.evaluation import maps_of_pairs
 from unmasked.plots.viewer import attention_view
 from unmasked.search import beam, greedy
@@ -105,17 +104,8 @@ def test_it_is_kept_by_us_too_and_read_from_a_pickle(folder, copied, tmp_path):
     assert load(tmp_path / "half.safetensors").model.generator.bias[BOS] < -9000
 
 
-def test_it_is_scored_and_its_attention_can_be_seen(folder, capsys, monkeypatch, tmp_path):
+def test_its_attention_can_be_seen(folder):
     ours, pairs = interop.from_marian(folder), [pair[:2] for pair in sentence_pairs(9, seed=6)]
-    files = [tmp_path / "de", tmp_path / "en"]
-    for file, texts in zip(files, zip(*pairs, strict=True), strict=True):
-        file.write_text("\n".join(texts) + "\n", "utf-8")
-    words = ["--model", str(folder), "--test", *map(str, files)]
-    monkeypatch.setattr(sys, "argv", ["unmasked", "evaluate", *words])
-    main()
-    printed = capsys.readouterr().out
-    assert "\nbeam 4  BLEU" in printed
-    assert "case:mixed" in printed
     maps = AttentionMaps(*(list(part) for part in next(maps_of_pairs(ours, pairs))))
     tokens = [[*ours.source.pieces(pairs[0][0]), "."], ["", *ours.target.pieces(pairs[0][1])]]
     assert "▁" in repr(attention_view(maps, *tokens))

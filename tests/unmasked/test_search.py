@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from helpers import DEVICES, MODELS, copier, difference, ragged, small_model
 from unmasked import MultiHeadAttention, search
 from unmasked.masks import padding_mask
-from unmasked.search import Steps, beam, draw, greedy, sample, top_k, without_padding, written_maps
+from unmasked.search import Steps, beam, draw, greedy, sample, top_k, without_padding
 from unmasked.tokens import BOS, EOS, PADDING
 
 LENGTHS = [7, 4, 1, 6, 2]
@@ -145,16 +145,6 @@ def test_finished_sentences_leave_the_batch(monkeypatch):
         assert sizes[0] == 5 > sizes[-1]
         assert sizes == sorted(sizes, reverse=True)
         assert len(sizes) < 40
-
-
-def test_maps_are_those_of_what_was_written():
-    model, source = untrained(dropout=0.5), ragged(LENGTHS)
-    tokens = beam(model, source, 3, 9).tokens[:, 0]
-    _, expected = model(source, F.pad(tokens[:, :-1], (1, 0), value=BOS), need_weights=True)
-    maps = written_maps(model.train(), source, tokens)
-    assert model.training
-    for a, b in zip(itertools.chain(*maps), itertools.chain(*expected), strict=True):
-        assert difference(a, b) < 1e-12
 
 
 @pytest.mark.parametrize("width", [1, 3])

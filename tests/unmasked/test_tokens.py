@@ -7,8 +7,6 @@ from functools import reduce
 from operator import getitem
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers.refusals import refusals
 from unmasked.tokens import BOS, EOS, PADDING, SPECIAL_PIECES, UNKNOWN, Subwords, Words
@@ -79,12 +77,6 @@ def test_frequent_words_are_whole_and_rare_ones_in_pieces_and_all_come_back_lowe
     assert SMALL.encode("") == SMALL.encode("  ") == []
     with pytest.raises(ValueError, match=r": expected .*, got -1"):
         SMALL.decode([-1])
-
-
-@given(st.lists(st.text("derhuncl.,", min_size=1), max_size=5))
-def test_subwords_there_and_back(words):
-    text = " ".join(words)
-    assert SMALL.decode(SMALL.encode(text)) == text
 
 
 def test_writings_of_the_same_are_the_same_and_an_unknown_letter_harms_nothing_else():

@@ -84,11 +84,8 @@ def words(run):
 def test_training_says_what_it_does_and_its_seed_decides_the_model(command, run, tmp_path):
     found = command(f"train --config tiny.toml --out new/run {QUIETLY}")
     assert (found.status, found.err) == (0, "")
-    first, time, *table, last = found.out.splitlines()
-    assert re.fullmatch(r"[\d,]+ parameters, 150 pairs, 1 process on cpu", first)
-    assert "for 10 (without validation)" in time
-    assert [line.partition(" of 10, epoch ")[0] for line in table] == ["step 5", "step 10"]
-    assert 'unmasked info "new/run"' in last
+    said = r'parameters, 150 pairs, 1 process on cpu\n(.*\n)+step 5 (.*\n)+.* info "new/run"'
+    assert re.search(said, found.out)
     folder = tmp_path / "new" / "run"
     assert listed(folder) == ["checkpoint.safetensors", "history.csv", "history.png", MODEL]
     about = Translator.load(folder).about
@@ -232,20 +229,6 @@ def test_an_evaluation_counts_what_is_right_and_says_what_it_left_out(command, m
     found = command(f"{line} 60")
     left, whole = re.search(r"left out, .*: (\d+)\n(?s:.*)  all +\d+ of (\d+),", found.out).groups()
     assert int(left) + int(whole) == 60
-
-
-def test_a_card_of_a_strange_model_is_no_reason_to_stop(command, run):
-    made = Translator.load(run)
-    line = "evaluate --model odd.safetensors --test in out"
-    Path("in").write_text(f"{made.source.words[5]}\n" * 2)
-    Path("out").write_text("one two three\n" * 2)
-    for scores in (5, {"in and out": "x"}, {"in and out": {"greedy": []}}):
-        made.about = {"scores": scores}
-        made.save("odd.safetensors")
-        assert "published" not in command(line).out
-    made.about = {"beam_size": "x"}
-    made.save("odd.safetensors")
-    refused(command(line), "evaluate", "the model's beam_size: expected a whole number")
 
 
 def test_info_says_what_the_folder_holds(command, run):

@@ -13,7 +13,7 @@ from helpers.small_training import quiet, small, stopping_at
 from unmasked.storage.weights import tensors_of
 from unmasked.text.corpus import Corpus, Cursor, StreamedCorpus, batches_by_tokens, lines
 from unmasked.text.phrasebook import sentence_pairs
-from unmasked.text.sources import load_data, phrasebook_test
+from unmasked.text.sources import load_data
 from unmasked.tokens import BOS, EOS, Words, pad
 
 PAIRS = [("b a", "c"), ("a", "b b"), ("c a b", "a"), ("b", "c"), ("c b", ""), ("c", "a b c a b c")]
@@ -187,14 +187,3 @@ test_what_is_refused = refusals(
     (lambda: load_data("multi30k", {"source": "en"}), "source and target: .*, got en and en"),
     (lambda: load_data("multi30k", {"vocabulary": 99}), "vocabulary: expected .* 100, got 99"),
 )  # fmt: skip
-
-
-# --- Data by name -----------------------------------------------------------------------------
-
-
-def test_the_phrasebook_has_vocabularies_of_its_training_sentences_and_held_out_ones_for_tests():
-    data = load_data("phrasebook", {"count": 200, "seed": 4})
-    assert data.training == [pair[:2] for pair in sentence_pairs(200, seed=4)]
-    for vocabulary, texts in zip(data[1:3], zip(*data.training, strict=True), strict=True):
-        assert set(vocabulary.words[3:]) == set(" ".join(texts).split())
-    assert phrasebook_test(30) == sentence_pairs(30, seed=1, held_out=True)

@@ -18,7 +18,7 @@ from helpers.small_training import RECIPE, quiet, small, stopping_at
 from unmasked.storage import files
 from unmasked.storage.files import LOCK, held
 from unmasked.storage.weights import tensors_of
-from unmasked.training.trainer import CHECKPOINT, Trainer, read_checkpoint
+from unmasked.training.trainer import CHECKPOINT, Trainer
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_killed_before_any_operation_on_the_disk_it_ends_with_the_same_weights(t
     with patch.object(Trainer, "save", dying), pytest.raises(KeyboardInterrupt):
         quiet(small(), **options, folder=folder, resume=True)
     assert len(deaths) > 3
-    for _, left in deaths:
+    for left in deaths:
         model = small()
         quiet(model, **options, folder=left, resume=True)
         assert same_tensors(tensors_of(model), tensors_of(whole))
@@ -73,52 +73,29 @@ def test_stopped_between_any_two_steps_it_goes_on_in_the_same_way(tmp_path, step
     assert history["seconds"] == sorted(history["seconds"])
 
 
-def test_a_training_that_has_ended_goes_on_with_more_steps_at_the_rates_of_those(tmp_path):
-    longer, model = replace(RECIPE, steps=20), small()
-    short = quiet(small(), folder=tmp_path)
-    quiet(small(), folder=tmp_path, resume=True)
-    history = quiet(model, longer, folder=tmp_path, resume=True)
-    assert history["step"] == [*range(1, 21)]
-    assert history["loss"][:12] == short["loss"]
-    assert history["rate"][12:] == quiet(small(), longer)["rate"][12:]
-    with pytest.raises(ValueError, match=r"^steps: expected at least the 20 of .*, got 12; "):
-        quiet(small(), folder=tmp_path, resume=True)
-
-
-def refused(folder, message, model=None, **changes):
-    model = model or small()
-    before = copy.deepcopy(tensors_of(model))
-    with pytest.raises(ValueError, match=message):
-        quiet(model, folder=folder, resume=True, **changes)
-    assert same_tensors(tensors_of(model), before)
-
-
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "changes", "message"),
     [
-        (b"", "a checkpoint, got a checkpoint.safetensors that is no safetensors file"),
-        (b'5\0\0\0\0\0\0\0{"__metadata__":{"unmasked":"[1]"},"a":{}}', "a checkpoint, got "),
-        (save({}, {files.HEAD: '{"format": "x 4"}'}), "'unmasked checkpoint 3', got 'x 4'"),
+        (b"", {}, "a checkpoint, got a checkpoint.safetensors that is no safetensors file"),
+        (b'5\0\0\0\0\0\0\0{"__metadata__":{"unmasked":"[1]"},"a":{}}', {}, "a checkpoint, got "),
+        (save({}, {files.HEAD: '{"format": "x 4"}'}), {}, "'unmasked checkpoint 3', got 'x 4'"),
+        (None, {"recipe": replace(RECIPE, average=None)}, "average=0.9, as in .*, got None;"),
+        (None, {"model": small(dropout=0.2)}, "dropout=0.1, as in .*, got 0.2;"),
+        (None, {"model": small().double()}, "dtype='torch.float32', as .*, got 'torch.float64';"),
     ],
 )
-def test_what_is_damaged_or_not_ours_is_refused(folder, content, message):
-    (folder / CHECKPOINT).write_bytes(content)
-    refused(folder, f"run/checkpoint.safetensors: expected {message}")
-
-
-@pytest.mark.parametrize(
-    ("found", "got", "changes"),
-    [
-        ("average=0.9", "None", {"recipe": replace(RECIPE, average=None)}),
-        ("dropout=0.1", "0.2", {"model": small(dropout=0.2)}),
-        ("dtype='torch.float32'", "'torch.float64'", {"model": small().double()}),
-    ],
-)
-def test_another_training_is_not_resumed(folder, found, got, changes):
-    refused(folder, f"resume: expected {found}, as in .*{CHECKPOINT}, got {got};", **changes)
+def test_what_is_damaged_or_of_another_training_is_not_resumed(folder, content, changes, message):
+    file, options = folder / CHECKPOINT, {"model": small(), **changes}
+    if content is not None:
+        file.write_bytes(content)
+    kept, before = file.read_bytes(), copy.deepcopy(tensors_of(options["model"]))
+    name = "resume" if changes else "run/checkpoint.safetensors"
+    with pytest.raises(ValueError, match=f"{name}: expected {message}"):
+        quiet(**options, folder=folder, resume=True)
     with pytest.raises(ValueError, match="folder: expected one without a training in it, got "):
         quiet(small(), folder=folder)
-    assert read_checkpoint(folder / CHECKPOINT)[1]["step"] == 8
+    assert same_tensors(tensors_of(options["model"]), before)
+    assert file.read_bytes() == kept
 
 
 test_what_needs_a_folder_is_refused_without_one = refusals(

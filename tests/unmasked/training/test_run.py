@@ -98,6 +98,8 @@ def test_a_stopped_training_on_files_goes_on_with_the_same_bits_and_then_further
     trained(parts, valid=None, resume=True, recipe={"steps": 12})
     assert rows(parts)[:9] == rows(whole)
     assert rows(parts)[-1]["step"] == "12"
+    with pytest.raises(ValueError, match=r"^steps: expected at least the 12 of .*, got 8; "):
+        trained(parts, valid=None, resume=True)
 
 
 def test_other_texts_to_validate_with_are_another_training(tmp_path):
