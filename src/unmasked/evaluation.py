@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -121,7 +122,9 @@ def corpus_score(
     require_texts(written, references)
     texts = list(written), [list(references)]
     score, signature = metric.corpus_score(*texts).score, str(metric.get_signature())
-    interval = metric.corpus_score(*texts, n_bootstrap=draws)._ci if draws else None
+    interval = None
+    with suppress(TypeError):  # of sacreBLEU's means, if nothing in a sample matches
+        interval = metric.corpus_score(*texts, n_bootstrap=draws)._ci if draws else None
     return Score(score, signature, interval)
 
 
