@@ -173,9 +173,11 @@ def gradient(probe: Probe) -> Finding:
     of a query alike, which softmax cancels.
     """
     try:
-        found = gradients(probe)
+        found: dict[str, Tensor | None] = {}
+        with contextlib.suppress(AnswerError):
+            found = gradients(probe)
         if not any(gradient is not None for gradient in found.values()):
-            probe.model.train()  # some models make no gradients in evaluation mode
+            probe.model.train()  # some models make no gradients in evaluation mode, or refuse to
             found = gradients(probe)
         for _ in probe.weights():
             idle = {name for name, g in found.items() if g is None or not g.any()}
