@@ -74,7 +74,7 @@ def defects() -> str:
     parts = []
     for each in recorded("language-models")["judged"]:
         if each["verdict"] == "defect":
-            told = f"**{each['name']}** ({', '.join(each['property'])}): {each['why']}"
+            told = f"**{each['name']}** ({', '.join(each['property']) or '–'}): {each['why']}"
             parts += [f"{told} {each['where']}. Upstream: {each['upstream']}", "<details>",
                       "<summary>Code that shows it, and what it printed</summary>",
                       f"```python\n{each['code'].strip()}\n```",
