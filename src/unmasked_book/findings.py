@@ -18,9 +18,7 @@ ELEVEN = tuple(CLAIMS)[:11]  # the properties of an encoder-decoder
 MEANS = {"note": HEALTHY, "ok": HEALTHY, "not offered": UNASKED}
 
 
-def findings(
-    verdicts: Mapping[str, Mapping[str, str]], columns: Sequence[str] = ELEVEN
-) -> Picture:
+def findings(verdicts: Mapping[str, Mapping[str, str]], columns: Sequence[str] = ELEVEN) -> Picture:
     """Draws a coloured table of verdicts: a row for each model, a column for each property.
 
     `verdicts` holds each model's `report.verdicts`. A missing property counts as not tested, a note

@@ -42,7 +42,9 @@ def alike(probe: Probe, reference: nn.Module) -> Finding:
     parted = [grads[key][0] for key in common if not equal(expected[key][1], grads[key][1])]
     if parted:
         what = f"the logits agree, the gradients of {listed(parted)} do not"
-        return Finding("like", "fault", what, "look for .detach(), or a backward of one's own")
+        return Finding(
+            "like", "fault", what, "look for .detach(), a layer that is shared, or rounding"
+        )
     count = f"the gradients of {len(common)} weights with equal numbers"
     return Finding("like", "passed", f"the same logits, and {count}")
 

@@ -1,5 +1,6 @@
 """Tests whether a model's outputs depend on the order of the source and the target words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,11 +28,11 @@ def exchanged(probe: Probe, side: int) -> list[tuple[float, int]]:
     return moved
 
 
-def order(probe: Probe) -> Finding:
+def order(probe: Probe, sides: Sequence[str] = ("source", "target")) -> Finding:
     """Tests if swapping words changes the logits, and if the decoder has positions at all."""
     fix = "do positions reach the embedding, and another one for each word?"
     unclear = []
-    for side, name in enumerate(("source", "target")):
+    for side, name in enumerate(sides, start=2 - len(sides)):
         moved = exchanged(probe, side)
         # Coarse numbers may hide what one pair does; from fine ones every pair must be seen.
         fine, rounding = probe.scale.fine, probe.scale.swapped

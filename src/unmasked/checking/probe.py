@@ -115,7 +115,8 @@ class Probe:
         except AnswerError:
             raise
         except Exception as error:
-            fix = f"{sizes}; pass forward=… if the model is to be called in another way"
+            other = "pass forward=… if the model is to be called in another way"
+            fix = f"{sizes}; {other if forward is None else 'look into step'}"
             raise AnswerError(told(error), fix) from error
         self.wrote |= not (torch.equal(given[0], source) and torch.equal(given[1], target))
         expected = [*target.shape, self.vocabularies[1]]
@@ -239,7 +240,9 @@ class Scale:
     """
 
     def __init__(self, answer: Tensor, eps: float) -> None:
-        numbers = answer[..., can_be_said(answer)]
+        numbers = answer[..., can_be_said(answer)].flatten(0, -2)
+        if (varies := numbers.amax(0) > numbers.amin(0)).any():
+            numbers = numbers[:, varies]  # without what some models put in place of padding's logit
         self.spread = float((numbers - numbers.mean(-1, keepdim=True)).std())
         self.fine = eps < 1e-5  # half precision is coarse
         ulp = float(numbers.abs().max()) * eps

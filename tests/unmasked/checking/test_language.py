@@ -81,7 +81,11 @@ def test_what_is_given_beside_the_model_is_asked_too(name, options):
 
 # --- Sound ones ---------------------------------------------------------------------------------
 
-WITHOUT = {"chunks": {"padding": None}, "a prefix": {"padding": None, "step": None}}
+WITHOUT = {
+    "chunks": {"padding": None},
+    "the first word, and a window": {"padding": None},
+    "a prefix": {"padding": None, "step": None},
+}
 
 
 @pytest.mark.parametrize("row", rows_of("sound"), ids=ids)
