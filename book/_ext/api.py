@@ -11,7 +11,7 @@ CHAPTERS = {  # a chapter → the modules that it explains
     "04_feed_forward": "feed_forward", "05_encoder": "encoder", "06_decoder": "decoder looks",
     "07_transformer": "transformer config interop", "08_training": "loss training",
     "09_decoding": "search", "10_real_text": "tokens training.run text translator",
-    "11_is_it_better": "evaluation", "12_looking_inside": "plots", "17_testing": "checking",
+    "11_is_it_better": "evaluation", "12_looking_inside": "plots", "17_testing": "checking testing",
 }  # fmt: skip
 EXPLAINED = {module: chapter for chapter, names in CHAPTERS.items() for module in names.split()}
 

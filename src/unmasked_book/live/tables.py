@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from unmasked_book.records import recorded
@@ -74,9 +75,10 @@ def defects() -> str:
     parts = []
     for each in recorded("language-models")["judged"]:
         if each["verdict"] == "defect":
-            told = f"**{each['name']}** ({', '.join(each['property']) or '–'}): {each['why']}"
-            parts += [f"{told} {each['where']}. Upstream: {each['upstream']}", "<details>",
-                      "<summary>Code that shows it, and what it printed</summary>",
+            known = re.split(r"\W+[Qq]uer(?:y|ies):", each["upstream"])[0]
+            parts += [f"**{each['name']}** ({'; '.join(each['property']) or '–'}): {each['why']}",
+                      "<details>", "<summary>The lines, reports, and code that shows it</summary>",
+                      f"*Where:* {each['where']}", f"*Upstream:* {known}",
                       f"```python\n{each['code'].strip()}\n```",
                       f"```text\n{each['prints'].strip()}\n```", "</details>"]  # fmt: skip
     return "\n\n".join(parts)
