@@ -18,11 +18,11 @@ from .probe import AnswerError, Probe, told
 from .properties import cached, gradient, padded
 from .registered import leaves, registered, shared
 from .report import Finding, Report
-from .state import precisely, unchanged
+from .state import precisely, redrawn, unchanged
 
 
 def check(
-    model: nn.Module,
+    model: nn.Module | str | type,
     forward: Callable[..., Tensor] | None = None,
     *,
     vocab: int | None = None,
@@ -35,6 +35,7 @@ def check(
     reorder: Callable[[Any, Tensor], Any] | None = None,
     crop: Callable[[Any, int], Any] | None = None,
     tied: Iterable[tuple[str, str]] = (),
+    redraw: bool = False,
     seed: int = 0,
     quiet: bool = False,
 ) -> Report:
@@ -47,7 +48,8 @@ def check(
 
     Args:
         model: an encoder-decoder, a decoder or an encoder. An `unmasked.Transformer`, and a model
-            of Hugging Face's transformers, needs no other argument.
+            of Hugging Face's transformers, needs no other argument; of a class there, its name, a
+            configuration or "owner/name" a tiny random model is made.
         forward: `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for
             tokens [B, S] and [B, T]; with one `vocab` `forward(model, tokens)` does. The target is
             what the decoder reads, so output t may depend on it up to t.
@@ -62,10 +64,18 @@ def check(
         reorder: `reorder(cache, rows)` takes these rows of the cache, if it is no nest of tensors.
         crop: `crop(cache, n)` takes the last n tokens from it.
         tied: pairs of names of parameters that should be one tensor.
+        redraw: asks a copy, its trained weights drawn anew, so large that every part shows.
         seed: draws the words; the same one gives the same report.
         quiet: prints nothing.
     """
+    library = sys.modules.get("transformers")
+    kind = isinstance(model, type) and hasattr(model, "config_class")
+    if isinstance(model, str) or kind or (library and isinstance(model, library.PreTrainedConfig)):
+        from .tiny import tiny
+
+        model = tiny(model, seed)
     require_type("model", model, nn.Module)
+    model = redrawn(copy.deepcopy(model), seed) if redraw else model
     known = options_of(model)
     pairs = [*tied, *known.get("tied", ())]
     if forward is None:

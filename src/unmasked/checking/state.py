@@ -1,14 +1,16 @@
-"""Restores a model, random generators and numerical precision after a check."""
+"""Redraws a model for a check; restores it, random generators and numerical precision after."""
 
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
+
+M = TypeVar("M", bound=nn.Module)
 
 
 @contextmanager
@@ -61,3 +63,19 @@ def precisely() -> Iterator[None]:
             yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def redrawn(model: M, seed: int = 0) -> M:
+    """Draws the model's trained weights large enough for every part to show, and returns it."""
+    draws = torch.Generator().manual_seed(seed)
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    for name, weight in model.named_parameters():
+        if not weight.is_floating_point() or not weight.requires_grad:
+            continue
+        drawn = torch.randn(weight.shape, generator=draws).to(weight)
+        if weight.dim() < 2 or any(word in name for word in ("A_log", "norm", "conv")):
+            weight.data.add_(0.1 * drawn)
+        else:
+            scale = 0.5 if id(weight) in embeddings else 1.2 * min(weight.shape[-2:]) ** -0.5
+            weight.data.copy_(scale * drawn)
+    return model

@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 import transformers
-from torch import nn
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from .state import redrawn
 
 KNOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SIZES: dict[str, Any] = KNOWN["sizes"]
@@ -67,19 +68,3 @@ def shrunk(kind: Any, mixed: bool, decoder: bool = False) -> Any:
     if "kv_lora_rank" in known:  # latent heads are not grouped
         given["num_key_value_heads"] = SIZES["num_attention_heads"]
     return kind(**{**given, **KNOWN["types"].get(usual.model_type, {})})
-
-
-def redrawn(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
-    """Draws the model's trained weights large enough for every part to show, and returns it."""
-    draws = torch.Generator().manual_seed(seed)
-    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
-    for name, weight in model.named_parameters():
-        if not weight.is_floating_point() or not weight.requires_grad:
-            continue
-        drawn = torch.randn(weight.shape, generator=draws).to(weight)
-        if weight.dim() < 2 or any(word in name for word in ("A_log", "norm", "conv")):
-            weight.data.add_(0.1 * drawn)
-        else:
-            scale = 0.5 if id(weight) in embeddings else 1.2 * min(weight.shape[-2:]) ** -0.5
-            weight.data.copy_(scale * drawn)
-    return model

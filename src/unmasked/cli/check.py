@@ -42,12 +42,7 @@ def main(words: Sequence[str]) -> None:
     for name in ("forward", "step"):
         if getattr(options, name):
             given[name] = named(getattr(options, name))
-    if options.hf:
-        from ..checking.tiny import tiny
-
-        model = tiny(options.hf, options.seed)
-    else:
-        model = named(options.model)()
+    model = options.hf or named(options.model)()
     found = {"encoder": options.encoder, "seed": options.seed, "quiet": options.json}
     report = check(model, **given, **found)
     if options.json:

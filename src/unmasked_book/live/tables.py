@@ -75,7 +75,7 @@ def defects() -> str:
     parts = []
     for each in recorded("language-models")["judged"]:
         if each["verdict"] == "defect":
-            known = re.split(r"\W+[Qq]uer(?:y|ies):", each["upstream"])[0]
+            known = re.split(r"[.,;\s]*\(?\b[Qq]uer(?:y|ies):", each["upstream"])[0]
             parts += [f"**{each['name']}** ({'; '.join(each['property']) or '–'}): {each['why']}",
                       "<details>", "<summary>The lines, reports, and code that shows it</summary>",
                       f"*Where:* {each['where']}", f"*Upstream:* {known}",

@@ -10,7 +10,8 @@ import unmasked
 from helpers import small_config
 from unmasked import Transformer, check
 from unmasked.checking.report import CLAIMS
-from unmasked.checking.tiny import redrawn, tiny
+from unmasked.checking.state import redrawn
+from unmasked.checking.tiny import tiny
 from unmasked.cli import main
 from unmasked.testing import assert_sound, sound
 
@@ -27,7 +28,7 @@ FOUND = {  # defects of transformers 5, and what is sound
 
 @pytest.mark.parametrize("name", FOUND)
 def test_a_class_needs_no_other_argument(name):
-    report = check(tiny(name), quiet=True)
+    report = check(name, quiet=True)
     assert report.faults[0].property == FOUND[name] if FOUND[name] else report.ok, report
     if name == "LlamaForCausalLM":
         asked = {finding.property for finding in report.findings}

@@ -79,6 +79,14 @@ def test_what_is_given_beside_the_model_is_asked_too(name, options):
     assert asked(*made("GPT2"), **options).faults[0].property == name
 
 
+def test_weights_that_are_too_small_to_show_a_bug_can_be_redrawn():
+    model, step = made("GPT2", change("dtype=torch.bool).tril() → dtype=torch.bool).tril(1)"))
+    for weight in model.parameters():
+        weight.data.mul_(1e-6)
+    assert asked(model, step, redraw=True).faults[0].property == "causality"
+    assert max(weight.abs().max() for weight in model.parameters()) < 1e-5
+
+
 # --- Sound ones ---------------------------------------------------------------------------------
 
 WITHOUT = {
