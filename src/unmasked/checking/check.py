@@ -4,7 +4,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -75,6 +75,7 @@ def check(
 
         model = tiny(model, seed)
     require_type("model", model, nn.Module)
+    model = cast(nn.Module, model)
     model = redrawn(copy.deepcopy(model), seed) if redraw else model
     known = options_of(model)
     pairs = [*tied, *known.get("tied", ())]
