@@ -73,7 +73,7 @@ def check(
     if isinstance(model, str) or kind or (library and isinstance(model, library.PreTrainedConfig)):
         from .tiny import tiny
 
-        model = tiny(model, seed)
+        model = tiny(cast(Any, model), seed)
     require_type("model", model, nn.Module)
     model = cast(nn.Module, model)
     model = redrawn(copy.deepcopy(model), seed) if redraw else model
