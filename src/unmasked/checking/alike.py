@@ -1,5 +1,6 @@
 """Compares a model with a reference of equal weights: logits, gradients, and where they part."""
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -13,33 +14,35 @@ from .report import Finding, listed
 Seen = list[tuple[str, Tensor]]
 
 
-def alike(probe: Probe, reference: nn.Module) -> Finding:
+def alike(probe: Probe, reference: nn.Module, forward: Any) -> Finding:
     """Tests whether both give the same logits, and weights with equal numbers the same gradients.
 
     A fault names the reference's first module whose output nothing in the model equals.
     """
-    model, mine, said = probe.model, watched(probe), can_be_said(probe.base)
+    model, asked, mine = probe.model, probe.forward, watched(probe)
+    said = can_be_said(probe.base)
     logits, grads = probe.base[..., said], by_numbers(probe)
-    probe.model = reference.eval()
+    probe.model = reference.to(probe.device)
+    if forward is not None:
+        probe.forward = lambda model, _, tokens: forward(model, tokens)
     try:
         theirs, answer = watched(probe), probe(probe.source, probe.target)[..., said]
         expected = by_numbers(probe)
     finally:
-        probe.model = model
+        probe.model, probe.forward = model, asked
     gap = apart(logits, answer).max()
     if gap > probe.scale.close:
-        before, first = "the embedding", ""
-        for name, output in theirs:
-            if any(equal(output, own) for _, own in mine):
-                before = name
-            else:
-                first = name
-                break
+        same = [any(equal(output, own) for _, own in mine) for _, output in theirs]
+        parts = next((i for i, each in enumerate(same) if not any(same[i:])), len(same))
+        before = theirs[parts - 1][0] if parts else "the embedding"
+        first = theirs[parts][0] if parts < len(same) else ""
         where = f"they agree up to the reference's {before}, and part in its {first}"
         what = f"the logits differ by up to {float(gap):.2g}" + (f"; {where}" if first else "")
         return Finding("like", "fault", what, "compare the two at that module, input by input")
     common = [key for key in grads if key in expected]
-    parted = [grads[key][0] for key in common if not equal(expected[key][1], grads[key][1])]
+    size = max((float(grads[key][1].abs().max()) for key in common), default=0.0)
+    pairs = ((name, g, expected[key][1]) for key, (name, g) in grads.items() if key in expected)
+    parted = [name for name, g, other in pairs if not torch.allclose(other, g, 1e-3, 1e-4 * size)]
     if parted:
         what = f"the logits agree, the gradients of {listed(parted)} do not"
         return Finding(
@@ -70,15 +73,17 @@ def equal(a: Tensor, b: Tensor) -> bool:
 
 
 def by_numbers(probe: Probe) -> dict[Any, tuple[str, Tensor]]:
-    """Returns name and gradient of each trained weight; its shape and its numbers' sum are keys."""
+    """Returns name and gradient of each trained weight, by its numbers, if no other has them."""
     named = dict(probe.model.named_parameters())
     probe.draws = torch.Generator().manual_seed(probe.seed)  # the same labels for both
     try:
         found = gradients(probe)
     except AnswerError:  # "gradient" tells of it
         return {}
-    kept = {name: gradient for name, gradient in found.items() if gradient is not None}
+    keys = {name: named[name].detach().cpu().float().numpy().tobytes() for name in found}
+    held = Counter(keys.values())
     return {
-        (named[name].shape, named[name].detach().double().sum().item()): (name, gradient)
-        for name, gradient in kept.items()
+        (named[name].shape, keys[name]): (name, gradient.float())
+        for name, gradient in found.items()
+        if gradient is not None and held[keys[name]] == 1
     }

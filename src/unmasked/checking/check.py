@@ -1,4 +1,4 @@
-"""Tests a model for properties that any correct encoder-decoder has, such as causality."""
+"""Tests a model for properties that any correct Transformer has, such as causality."""
 
 import copy
 import sys
@@ -28,7 +28,7 @@ def check(
     vocab: int | None = None,
     source_vocab: int | None = None,
     target_vocab: int | None = None,
-    padding: int | None = 0,
+    padding: int | None = None,
     step: Callable[..., Any] | None = None,
     encoder: bool = False,
     like: nn.Module | None = None,
@@ -53,16 +53,18 @@ def check(
         forward: `forward(model, source, target)` gives logits or log-probabilities [B, T, V] for
             tokens [B, S] and [B, T]; with one `vocab` `forward(model, tokens)` does. The target is
             what the decoder reads, so output t may depend on it up to t.
-        vocab: the size of the vocabulary, padding included; of an encoder-decoder
-        source_vocab, target_vocab: are the two.
-        padding: the ID of the token that fills short sentences; None if the model takes none.
+        vocab: the size of the one vocabulary of a decoder or an encoder alone, padding included.
+        source_vocab, target_vocab: the sizes of an encoder-decoder's two.
+        padding: the ID of the token that fills short sentences. If it is not given, an
+            encoder-decoder's is 0, and a model with one `vocab` is taken to have none.
         step: with a cache, takes and returns what `forward` of an encoder-decoder does. With one
             `vocab`, `step(model, tokens, seen, cache)` returns the logits of the tokens that come
             after the first `seen`, and the new cache, which is None at first.
         encoder: an encoder may look both ways.
         like: another model that should compute the same, and that has the same weights.
-        reorder: `reorder(cache, rows)` takes these rows of the cache, if it is no nest of tensors.
-        crop: `crop(cache, n)` takes the last n tokens from it.
+        reorder: `reorder(cache, rows)` returns the cache with these rows; it is needed where the
+            cache is more than tuples, lists and dicts of tensors with the batch first.
+        crop: `crop(cache, n)` returns the cache without its last n tokens.
         tied: pairs of names of parameters that should be one tensor.
         redraw: asks a copy, its trained weights drawn anew, so large that every part shows.
         seed: draws the words; the same one gives the same report.
@@ -70,8 +72,13 @@ def check(
     """
     library = sys.modules.get("transformers")
     kind = isinstance(model, type) and hasattr(model, "config_class")
-    if isinstance(model, str) or kind or (library and isinstance(model, library.PreTrainedConfig)):
-        from .tiny import tiny
+    configured = isinstance(model, getattr(library, "PreTrainedConfig", ()))
+    if isinstance(model, str) or kind or configured:
+        try:
+            from .tiny import tiny
+        except ImportError as error:
+            fix = 'pip install "unmasked[check]"'
+            raise invalid("model", "transformers to be installed", "none", fix) from error
 
         model = tiny(cast(Any, model), seed)
     require_type("model", model, nn.Module)
@@ -82,8 +89,16 @@ def check(
     if forward is None:
         forward, step = known.get("forward"), step or known.get("step")
         reorder, crop = reorder or known.get("reorder"), crop or known.get("crop")
-        padding, encoder = known.get("padding", padding), known.get("encoder", encoder)
+        padding = known.get("padding") if padding is None else padding
+        encoder = encoder or known.get("encoder", False)
     vocab = known.get("vocab") if vocab is None and source_vocab is None else vocab
+    if vocab is None and padding is None:
+        padding = 0
+    if like is not None:
+        require_type("like", like, nn.Module)
+        like = copy.deepcopy(like).eval()
+        if redraw:
+            raise invalid("redraw", "False beside like=", "True", "redraw both models yourself")
     sides = ("source_vocab", "target_vocab") if vocab is None else ("vocab",)
     given = {"vocab": vocab, "source_vocab": source_vocab, "target_vocab": target_vocab}
     sizes = [vocabulary_size(side, given[side], known, padding) for side in sides]
@@ -105,7 +120,7 @@ def check(
     if vocab is None:
         tests["cached"] = partial(cached, step=step or plainly)
     if like is not None:
-        tests["like"] = partial(alike, reference=like)
+        tests["like"] = partial(alike, reference=like, forward=options_of(like).get("forward"))
     cuda = [parameter.device for parameter in model.parameters() if parameter.is_cuda]
     with (
         torch.inference_mode(False),
@@ -117,7 +132,8 @@ def check(
         if vocab is None:
             probe = Probe(model, forward, (sizes[0], sizes[1]), padding or 0, seed)
         else:
-            probe = language.LanguageProbe(model, forward, vocab, padding, seed)
+            rests = "tests" in known  # of a library that has parts for other than words
+            probe = language.LanguageProbe(model, forward, vocab, padding, seed, rests)
         report = Report(tuple(findings(probe, tests, silent, restore)))
     if not quiet:
         print(report)
@@ -155,7 +171,7 @@ def findings(
         try:
             finding = test(probe)
         except AnswerError as error:
-            lacks = isinstance(error.__cause__, NotImplementedError)
+            lacks = name != "runs" and isinstance(error.__cause__, NotImplementedError)
             finding = Finding(name, "not offered" if lacks else "fault", error.what, error.advice)
         except Exception as error:  # in our own arithmetic: that is no fault of the model
             finding = Finding(name, "not offered", f"the question failed: {told(error)}")

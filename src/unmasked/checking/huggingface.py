@@ -1,5 +1,6 @@
 """Tells `check` how a model of transformers is called, cached, saved and searched."""
 
+import copy
 import inspect
 import tempfile
 from collections.abc import Iterator
@@ -56,6 +57,7 @@ def cache_of(model: PreTrainedModel) -> str:
 def first_position(model: Any, padding: int) -> int | None:
     """Returns the number of the first word in the positions that a model makes itself, if known."""
     tokens, count = torch.arange(3, 8, device=model.device)[None], torch.arange(5)[None]
+    model = copy.deepcopy(model).eval()
     with torch.no_grad(), suppress(Exception):  # "runs" tells of what is wrong
         own = model(tokens).logits
         for first in (0, padding + 1):
@@ -166,14 +168,20 @@ class Language:
 def generated(probe: Probe) -> Finding:
     """Tests whether `generate` has the logits of forward, alone and in a padded batch."""
     model: Any = probe.model
+    alone = isinstance(probe, LanguageProbe)
+    fewer: dict[str, Any] = {"suppress_tokens": [probe.padding]} if alone else {}
+    fewer |= {} if alone else {"decoder_start_token_id": probe.padding}
     prompts = probe.left(5)[0][:6, -8:] if isinstance(probe, LanguageProbe) else probe.ragged[0]
     for given in (prompts[4:5], prompts):
-        made = model.generate(
-            given, attention_mask=given.ne(probe.padding).long(), max_new_tokens=4,
-            min_new_tokens=4, do_sample=False, output_logits=True, return_dict_in_generate=True,
-            pad_token_id=probe.padding, suppress_tokens=[probe.padding],
-        )  # fmt: skip
-        source = given[:, :0] if isinstance(probe, LanguageProbe) else given
+        try:
+            made = model.generate(
+                given, attention_mask=given.ne(probe.padding).long(), max_new_tokens=4,
+                min_new_tokens=4, do_sample=False, num_beams=1, output_logits=True,
+                return_dict_in_generate=True, pad_token_id=probe.padding, **fewer,
+            )  # fmt: skip
+        except Exception as error:
+            raise AnswerError(told(error), "generate itself stops") from error
+        source = given[:, :0] if alone else given
         expected = probe(source, made.sequences[:, :-1])[:, -4:]
         got = torch.stack(made.logits, 1).cpu().double()
         fix = "which positions and which mask does generate pass, and which does forward make?"

@@ -36,9 +36,10 @@ class LanguageProbe(Probe):
     unclear, followers, target_word = "unclear", FOLLOWERS, "token"
 
     def __init__(
-        self, model: nn.Module, forward: Any, vocab: int, padding: int | None, seed: int
-    ) -> None:
-        self.pads = padding is not None
+        self, model: nn.Module, forward: Any, vocab: int, padding: int | None, seed: int,
+        rests: bool,
+    ) -> None:  # fmt: skip
+        self.rests = rests  # parts that a call of words alone leaves out, such as a vision tower
         super().__init__(
             model, lambda model, _, tokens: forward(model, tokens), (vocab, vocab), padding or 0,
             seed, LENGTHS,
@@ -62,6 +63,8 @@ class LanguageProbe(Probe):
 
     def resting(self) -> list[str]:
         """Returns submodules that a call leaves out: those with parts, and layers beside them."""
+        if not self.rests:
+            return []
         called: set[str] = set()
         modules = dict(self.model.named_modules())
         hooks = [
@@ -84,7 +87,14 @@ class LanguageProbe(Probe):
             for number, length in enumerate(parts):
                 if change is not None:
                     tokens, cache, seen = change(number, tokens, cache, seen)
-                new, cache = step(model, tokens[:, : seen + length], seen, cache)
+                    if cache is None and seen:
+                        raise AnswerError("the changed cache is None", "return the cache")
+                answer = step(model, tokens[:, : seen + length], seen, cache)
+                pair = isinstance(answer, tuple) and len(answer) == 2
+                if not pair or not isinstance(answer[0], Tensor) or answer[0].dim() != 3:
+                    got = f"step returns {type(answer).__name__}"
+                    raise AnswerError(got, "return (logits [B, new, V], cache)")
+                new, cache = answer
                 if new.shape[1] != length:
                     got = f"{new.shape[1]} outputs for {length} new tokens"
                     raise AnswerError(f"step returns {got}", "return the new tokens' logits")
@@ -100,9 +110,10 @@ class LanguageProbe(Probe):
 
 def causality(probe: LanguageProbe) -> Finding:
     """Tests whether later words, or their number, move an output, and describes a prefix."""
+    cut = probe.ask(probe.target[:, :9])  # in evaluation mode; the next line leaves it
     finding = reach.causality(probe)
     if finding.verdict == "passed":
-        cut, fix = probe.ask(probe.target[:, :9]), "does something depend on the text's length?"
+        fix = "does something depend on the text's length?"
         require_same(probe, cut, probe.base[:, :9], "without the last four words", fix)
     later = torch.ones(WORDS, WORDS).tril(-1).bool()  # [word, output]
     leaks = (probe.influences[1] > probe.scale.same) & later
@@ -278,13 +289,15 @@ def cropped(probe: LanguageProbe, step: Step, crop: Any) -> Finding:
 
 def rows_of(cache: Any, rows: Tensor) -> Any:
     """Returns a cache of nested tuples, lists and dicts with its tensors' first dimension taken."""
-    if isinstance(cache, Tensor):
+    if isinstance(cache, Tensor) and (cache.dim() == 0 or len(cache) == ROWS):
         return cache.index_select(0, rows) if cache.dim() else cache
     if isinstance(cache, dict):
         return {key: rows_of(value, rows) for key, value in cache.items()}
-    return (
-        type(cache)(rows_of(x, rows) for x in cache) if isinstance(cache, tuple | list) else cache
-    )
+    if type(cache) in (tuple, list):
+        return type(cache)(rows_of(x, rows) for x in cache)
+    if cache is None or isinstance(cache, int | float | str):
+        return cache
+    raise NotImplementedError("pass reorder=…, since the cache's rows cannot be told")
 
 
 def questions(

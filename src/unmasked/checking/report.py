@@ -69,7 +69,7 @@ class Report:
         return {finding.property: finding.verdict for finding in self.findings}
 
     def __getitem__(self, name: str) -> Finding:
-        require_choice("property", name, tuple(CLAIMS))
+        require_choice("property", name, tuple(self.verdicts) or tuple(CLAIMS))
         return next(finding for finding in self.findings if finding.property == name)
 
     def summary(self) -> str:

@@ -25,9 +25,9 @@ def main(words: Sequence[str]) -> None:
         "--hf", metavar="NAME", help="instead: a class of transformers, or owner/name; tiny, random"
     )
     add("--vocab", **WHOLE, help="the vocabulary of a decoder or an encoder alone")
-    add("--source-vocab", **WHOLE, help="the two of an encoder-decoder")
-    add("--target-vocab", **WHOLE, help="")
-    add("--padding", **WHOLE, help="the token that fills short sentences (0)")
+    add("--source-vocab", **WHOLE, help="the source's of an encoder-decoder")
+    add("--target-vocab", **WHOLE, help="and the target's")
+    add("--padding", **WHOLE, help="the token that fills short sentences")
     add("--forward", metavar="MODULE:NAME", help="how it is called, as for unmasked.check")
     add("--step", metavar="MODULE:NAME", help="how it is called with its cache")
     add("--encoder", action="store_true", help="it may look both ways")

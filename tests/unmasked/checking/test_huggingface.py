@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 import unmasked
 from helpers import small_config
@@ -33,6 +33,15 @@ def test_a_class_needs_no_other_argument(name):
     if name == "LlamaForCausalLM":
         asked = {finding.property for finding in report.findings}
         assert asked == set(CLAIMS) - {"source", "padding", "like"}
+
+
+def test_a_new_model_with_dropout_is_asked_and_stays_in_training_mode():
+    sizes = {"n_embd": 32, "n_layer": 1, "n_head": 2, "vocab_size": 99, "n_positions": 40}
+    model = GPT2LMHeadModel(GPT2Config(**sizes)).train()
+    report = check(model, quiet=True)
+    assert report.ok, report
+    assert report["generate"].verdict == "passed"
+    assert model.training
 
 
 def test_a_tiny_model_is_drawn_from_a_class_or_a_configuration():

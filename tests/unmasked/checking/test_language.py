@@ -15,7 +15,7 @@ from unmasked_book.workshop.reference import module
 
 ALONE = re.sub(r"(?s)from unmasked.plain import.*?# fmt: skip", "", inspect.getsource(family))
 TEXT = inspect.getsource(plain) + ALONE
-SIZES = (61, 32, 4, 2, 64, 0.0)  # words, width, heads, layers, inner width, dropout
+SIZES = (61, 32, 4, 2, 64, 0.1)  # words, width, heads, layers, inner width, dropout
 ROWS = [(heading, *row) for heading, row in rows(Path(__file__).with_name("models.txt"))]
 
 
@@ -44,8 +44,8 @@ def made(kind, *changes):
 def asked(model, step, **options):
     """Checks a model of this vocabulary; a cache is a list of tensors [B, T, D]."""
     encoder, crop = type(model).__name__ == "BERT", lambda cache, n: [x[:, :-n] for x in cache]
-    given = {"vocab": SIZES[0], "encoder": encoder, "step": step, "crop": crop, "quiet": True}
-    return check(model, **(given | options))
+    given = {"vocab": SIZES[0], "encoder": encoder, "step": step, "crop": crop, "padding": 0}
+    return check(model, quiet=True, **(given | options))
 
 
 @pytest.mark.parametrize("row", rows_of("GPT2", "Llama", "BERT"), ids=ids)
