@@ -24,7 +24,7 @@ def alike(probe: Probe, reference: nn.Module, forward: Any) -> Finding:
     logits, grads = probe.base[..., said], by_numbers(probe)
     probe.model = reference.to(probe.device)
     if forward is not None:
-        probe.forward = lambda model, _, tokens: forward(model, tokens)
+        probe.forward = probe.called(forward)
     try:
         theirs, answer = watched(probe), probe(probe.source, probe.target)[..., said]
         expected = by_numbers(probe)
@@ -33,22 +33,21 @@ def alike(probe: Probe, reference: nn.Module, forward: Any) -> Finding:
     gap = apart(logits, answer).max()
     if gap > probe.scale.close:
         same = [any(equal(output, own) for _, own in mine) for _, output in theirs]
-        parts = next((i for i, each in enumerate(same) if not any(same[i:])), len(same))
+        parts = max((i + 1 for i, each in enumerate(same) if each), default=0)
         before = theirs[parts - 1][0] if parts else "the embedding"
         first = theirs[parts][0] if parts < len(same) else ""
         where = f"they agree up to the reference's {before}, and part in its {first}"
         what = f"the logits differ by up to {float(gap):.2g}" + (f"; {where}" if first else "")
         return Finding("like", "fault", what, "compare the two at that module, input by input")
-    common = [key for key in grads if key in expected]
-    size = max((float(grads[key][1].abs().max()) for key in common), default=0.0)
-    pairs = ((name, g, expected[key][1]) for key, (name, g) in grads.items() if key in expected)
+    pairs = [(name, g, expected[key][1]) for key, (name, g) in grads.items() if key in expected]
+    size = max((float(g.abs().max()) for _, g, _ in pairs), default=0.0)
     parted = [name for name, g, other in pairs if not torch.allclose(other, g, 1e-3, 1e-4 * size)]
     if parted:
         what = f"the logits agree, the gradients of {listed(parted)} do not"
         return Finding(
             "like", "fault", what, "look for .detach(), a layer that is shared, or rounding"
         )
-    count = f"the gradients of {len(common)} weights with equal numbers"
+    count = f"the gradients of {len(pairs)} weights with equal numbers"
     return Finding("like", "passed", f"the same logits, and {count}")
 
 

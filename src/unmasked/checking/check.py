@@ -132,7 +132,7 @@ def check(
         if vocab is None:
             probe = Probe(model, forward, (sizes[0], sizes[1]), padding or 0, seed)
         else:
-            rests = "tests" in known  # of a library that has parts for other than words
+            rests = known.get("rests", False)
             probe = language.LanguageProbe(model, forward, vocab, padding, seed, rests)
         report = Report(tuple(findings(probe, tests, silent, restore)))
     if not quiet:

@@ -38,7 +38,8 @@ def options(model: PreTrainedModel) -> dict[str, Any]:
     encoder = type(model).__name__ in masked and not getattr(config, "is_decoder", False)
     known = Language(model, padding, encoder)
     given: dict[str, Any] = {"vocab": vocab, "padding": padding, "forward": known.forward,
-                             "encoder": encoder, "tests": {"saved": saved}}  # fmt: skip
+                             "encoder": encoder, "tests": {"saved": saved},
+                             "rests": True}  # parts for other than words  # fmt: skip
     if not encoder:
         given |= {"step": known.step, "reorder": known.reorder, "crop": known.crop}
         crops = partial(cropped, step=partial(known.step, kind="cropped"), crop=known.crop)
@@ -168,16 +169,17 @@ class Language:
 def generated(probe: Probe) -> Finding:
     """Tests whether `generate` has the logits of forward, alone and in a padded batch."""
     model: Any = probe.model
-    alone = isinstance(probe, LanguageProbe)
-    fewer: dict[str, Any] = {"suppress_tokens": [probe.padding]} if alone else {}
-    fewer |= {} if alone else {"decoder_start_token_id": probe.padding}
-    prompts = probe.left(5)[0][:6, -8:] if isinstance(probe, LanguageProbe) else probe.ragged[0]
+    alone, more = isinstance(probe, LanguageProbe), dict[str, Any]()
+    if isinstance(probe, LanguageProbe):
+        prompts, more["suppress_tokens"] = probe.left(5)[0][:6, -8:], [probe.padding]
+    else:
+        prompts, more["decoder_start_token_id"] = probe.ragged[0], probe.padding
     for given in (prompts[4:5], prompts):
         try:
             made = model.generate(
                 given, attention_mask=given.ne(probe.padding).long(), max_new_tokens=4,
                 min_new_tokens=4, do_sample=False, num_beams=1, output_logits=True,
-                return_dict_in_generate=True, pad_token_id=probe.padding, **fewer,
+                return_dict_in_generate=True, pad_token_id=probe.padding, **more,
             )  # fmt: skip
         except Exception as error:
             raise AnswerError(told(error), "generate itself stops") from error

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from . import order as places
 from . import properties, reach
-from .probe import ROWS, AnswerError, Probe, can_be_said
+from .probe import ROWS, AnswerError, Forward, Probe, can_be_said
 from .properties import in_steps, require_same
 from .report import Finding
 
 LENGTHS = tuple((0, n) for n in (3, 2, 1, 5, 8, 11, *[13] * (ROWS - 6)))  # no source, 13 words
 WORDS = 13
+LATER = torch.ones(WORDS, WORDS).tril(-1).bool()  # [word, output]: the word is later
 Step = Any  # (model, tokens so far, how many are in the cache, cache) → their logits, the cache
 Change = Callable[[int, Tensor, Any, int], tuple[Tensor, Any, int]]
 
@@ -40,11 +41,12 @@ class LanguageProbe(Probe):
         rests: bool,
     ) -> None:  # fmt: skip
         self.rests = rests  # parts that a call of words alone leaves out, such as a vision tower
-        super().__init__(
-            model, lambda model, _, tokens: forward(model, tokens), (vocab, vocab), padding or 0,
-            seed, LENGTHS,
-        )  # fmt: skip
+        super().__init__(model, forward, (vocab, vocab), padding or 0, seed, LENGTHS)
         self.eps = max(self.eps, torch.finfo(torch.float32).eps)  # tables are often no finer
+
+    def called(self, forward: Any) -> Forward:
+        """Returns `forward(model, tokens)` as a probe calls it, with an empty source."""
+        return lambda model, _, tokens: cast(Tensor, forward(model, tokens))
 
     @cached_property
     def influences(self) -> tuple[Tensor, Tensor]:
@@ -110,17 +112,16 @@ class LanguageProbe(Probe):
 
 def causality(probe: LanguageProbe) -> Finding:
     """Tests whether later words, or their number, move an output, and describes a prefix."""
-    cut = probe.ask(probe.target[:, :9])  # in evaluation mode; the next line leaves it
     finding = reach.causality(probe)
     if finding.verdict == "passed":
+        cut = probe.ask(probe.target[:, :9])
         fix = "does something depend on the text's length?"
         require_same(probe, cut, probe.base[:, :9], "without the last four words", fix)
-    later = torch.ones(WORDS, WORDS).tril(-1).bool()  # [word, output]
-    leaks = (probe.influences[1] > probe.scale.same) & later
+    leaks = (probe.influences[1] > probe.scale.same) & LATER
     if finding.verdict != "fault" or not leaks.any():
         return finding
-    if torch.equal(leaks, later):
-        what = f"every output sees every later word: it reads both ways ({int(later.sum())} pairs)"
+    if torch.equal(leaks, LATER):
+        what = f"every output sees every later word: it reads both ways ({int(LATER.sum())} pairs)"
         fix = (
             "right for an encoder (encoder=True); a decoder needs a causal mask in all layers, and "
             "no norm, softmax or view that runs over positions"
@@ -128,7 +129,7 @@ def causality(probe: LanguageProbe) -> Finding:
         return Finding("causality", "fault", what, fix)
     for length in range(2, WORDS):
         inside = torch.arange(WORDS) < length
-        if torch.equal(leaks, later & inside & inside[:, None]):
+        if torch.equal(leaks, LATER & inside & inside[:, None]):
             what = f"the first {length} words see each other both ways: a prefix"
             return Finding("causality", "note", what, "right for a prefix language model")
     return finding
@@ -144,8 +145,7 @@ def both_ways(probe: Probe) -> Finding:
             return Finding("own words", "note", what, "right if the layers are to look so far")
     fix = "is there a mask that hides more than padding?"
     finding = reach.reaches(probe, "own words", "word", probe.influences[1], fix)
-    later = torch.ones(WORDS, WORDS).tril(-1).bool()  # [word, output]
-    return finding if not (seen & later).any() else sparse(finding, seen)
+    return sparse(finding, seen) if (seen & LATER).any() else finding
 
 
 def sparse(finding: Finding, seen: Tensor) -> Finding:
@@ -289,13 +289,14 @@ def cropped(probe: LanguageProbe, step: Step, crop: Any) -> Finding:
 
 def rows_of(cache: Any, rows: Tensor) -> Any:
     """Returns a cache of nested tuples, lists and dicts with its tensors' first dimension taken."""
-    if isinstance(cache, Tensor) and (cache.dim() == 0 or len(cache) == ROWS):
-        return cache.index_select(0, rows) if cache.dim() else cache
+    number = isinstance(cache, Tensor) and cache.dim() == 0
+    if isinstance(cache, Tensor) and not number and len(cache) == ROWS:
+        return cache.index_select(0, rows)
     if isinstance(cache, dict):
         return {key: rows_of(value, rows) for key, value in cache.items()}
     if type(cache) in (tuple, list):
         return type(cache)(rows_of(x, rows) for x in cache)
-    if cache is None or isinstance(cache, int | float | str):
+    if number or cache is None or isinstance(cache, int | float | str):
         return cache
     raise NotImplementedError("pass reorder=…, since the cache's rows cannot be told")
 

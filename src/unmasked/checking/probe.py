@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -84,7 +84,8 @@ class Probe:
         self, model: nn.Module, forward: Forward, vocabularies: tuple[int, int], padding: int,
         seed: int, lengths: Sequence[tuple[int, int]] = LENGTHS,
     ) -> None:  # fmt: skip
-        self.model, self.forward, self.padding, self.seed = model, forward, padding, seed
+        self.model, self.padding, self.seed = model, padding, seed
+        self.forward = self.called(forward)
         self.lengths = lengths
         tensors = [*model.parameters(), *model.buffers()]
         self.device = tensors[0].device if tensors else torch.device("cpu")
@@ -136,6 +137,10 @@ class Probe:
             raise AnswerError(f"the answer has shape {got} instead of {expected}; {sizes}", fix)
         self.eps = max(self.eps, torch.finfo(answer.dtype).eps)
         return answer
+
+    def called(self, forward: Any) -> Forward:
+        """Returns `forward` as it is called here: with model, source and target."""
+        return cast(Forward, forward)
 
     def resting(self) -> list[str]:
         """Returns the paths of submodules that a call may leave out."""

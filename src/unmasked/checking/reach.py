@@ -29,6 +29,7 @@ def causality(probe: Probe) -> Finding:
         if steady and not leaks:
             mode, moved = " in training mode", probe.influence(1)
             leaks = places((moved > probe.scale.same) & later)
+    probe.model.eval()
     if leaks:
         output, word = leaks[0]
         what = (
