@@ -1,6 +1,18 @@
-"""Judges answers to chapter 3's first exercise; the others are steps of the workshop."""
+"""Judges answers to the exercises of chapter 3; the others are steps of the workshop."""
 
-from unmasked_book.exercises.compare import number
+import torch
+from torch import Tensor
 
-# The standard deviation of a product of 64 numbers of variance 9 with 64 of variance 1.
-CHECKS = {"1": number(24.0)}
+from unmasked_book.exercises.compare import function, number
+
+
+def split(x: Tensor, n_heads: int) -> Tensor:
+    """Splits vectors [B, T, D] into heads [B, H, T, K]."""
+    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
+VECTORS = torch.arange(48.0).view(2, 3, 8)
+CHECKS = {  # a product of 64 numbers of variance 9 with 64 of variance 1 has variance 576
+    "1": number(24.0),
+    "2": function("split", split, (VECTORS, 4), dots=True),
+}

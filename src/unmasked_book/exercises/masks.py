@@ -42,6 +42,6 @@ def packed(answer: Callable[[Tensor], Tensor]) -> str | None:
 WINDOWS = ((1, 1), (5, 1), (6, 3), (4, 9))
 CHECKS = {
     "1": number(1 + 2 + 3 + 4 + 5 + 1 + 2 + 3 + 4 + 4),  # in the decoder, of lengths 5 and 4
-    "2": function("window", lambda n, width: causal_mask(n).triu(1 - width), *WINDOWS),
+    "2": function("window", lambda n, width: causal_mask(n).triu(1 - width), *WINDOWS, dots=True),
     "+": packed,
 }
