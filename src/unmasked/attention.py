@@ -1,6 +1,6 @@
 """Computes attention, in one head and in several (the paper's sections 3.2.1 and 3.2.2).
 
-Shapes: B batch, H heads, Q queries, S keys, D model width, K = D / H the width of a head.
+Shapes: B batch, H heads, T queries, S keys, D model width, d_k = D / H the width of a head.
 Only `attention_weights` returns weights; elsewhere a list that is passed as `maps` collects them.
 """
 
@@ -42,11 +42,11 @@ def attention(
     maps: list[Tensor] | None = None,
     check: bool = True,
 ) -> Tensor:
-    """Computes softmax(query keyᵀ · scale + bias) value, with 1/√K as the default scale.
+    """Computes softmax(query keyᵀ · scale + bias) value, with 1/√d_k as the default scale.
 
-    [..., Q, K], [..., S, K], [..., S, V] → [..., Q, V]. With `sinks` [H], each softmax has one more
-    score, to which no value belongs. A query that may attend to nothing gets zeros. The list `maps`
-    receives the weights before dropout, [..., Q, S]. `check=False` skips the validation.
+    [..., T, d_k], [..., S, d_k], [..., S, d_v] → [..., T, d_v]. With `sinks` [H], each softmax has
+    one more score, to which no value belongs. A query that may attend to nothing gets zeros. The
+    list `maps` receives the weights before dropout, [..., T, S]. `check=False` checks nothing.
     """
     if check:
         require_mask("mask", mask, require_attention(query, key, value, dropout))
@@ -69,14 +69,14 @@ def attention(
 def attention_weights(
     query: Tensor, key: Tensor, mask: Tensor | None = None, *, scale: float | None = None
 ) -> Tensor:
-    """Returns the weights softmax(query keyᵀ / √K): [..., Q, K], [..., S, K] → [..., Q, S]."""
+    """Returns softmax(query keyᵀ / √d_k), [..., T, S], from [..., T, d_k] and [..., S, d_k]."""
     maps: list[Tensor] = []
     attention(query, key, key, mask, scale=scale, maps=maps)
     return maps[0]
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """Returns the scores query keyᵀ · scale, [..., Q, S], float32 for float16, which overflows."""
+    """Returns the scores query keyᵀ · scale, [..., T, S], float32 for float16, which overflows."""
     if query.dtype != torch.float16:
         return (query * scale) @ key.transpose(-2, -1)
     with torch.autocast(query.device.type, enabled=False):
@@ -84,7 +84,7 @@ def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Returns the softmax of scores [..., Q, S] under a mask; a row that it hides is all zeros."""
+    """Returns the softmax of scores [..., T, S] under a mask; a row that it hides is all zeros."""
     require_mask("mask", mask, scores.shape)
     if mask is None:
         return scores.softmax(-1)
@@ -101,12 +101,12 @@ def additive_attention(
     *,
     maps: list[Tensor] | None = None,
 ) -> Tensor:
-    """Computes attention by scores vector · tanh(query + key), the vector [K] (Bahdanau, 2015)."""
+    """Computes attention by scores vector · tanh(query + key), vector [d_k] (Bahdanau, 2015)."""
     require_mask("mask", mask, require_attention(query, key, value))
     if vector.shape != query.shape[-1:]:
         fix = "it weighs the columns of query + key"
         raise invalid("vector", f"shape [{query.shape[-1]}]", shape(vector), fix)
-    hidden = torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3))  # [..., Q, S, K]
+    hidden = torch.tanh(query.unsqueeze(-2) + key.unsqueeze(-3))  # [..., T, S, d_k]
     weights = masked_softmax(hidden @ vector, mask)
     if maps is not None:
         maps.append(weights)
@@ -129,7 +129,7 @@ class Look:
         self.bias: Tensor | None = None  # replaces the mask where adding it is quicker
 
     def recall(self) -> tuple[Tensor, Tensor] | None:
-        """Returns keys and values [B, H, S, K] that an earlier call cached, or None, as here."""
+        """Returns keys and values [B, H, S, d_k] that an earlier call cached, or None, as here."""
         return None
 
     def places(self, x: Tensor) -> Tensor:
@@ -137,12 +137,12 @@ class Look:
         return torch.arange(x.shape[-2], device=x.device)
 
     def seen(self, rule: Callable[..., Tensor], queries: int, device: torch.device) -> Tensor:
-        """Returns the mask [Q, S] that `rule`, such as `masks.causal_mask`, makes for queries."""
+        """Returns the mask [T, S] that `rule`, such as `masks.causal_mask`, makes for queries."""
         seen = rule(queries // self.width, past=self.time, device=device)
         return seen if self.columns == 1 else seen.repeat_interleave(self.columns, dim=-1)
 
     def apart(self, q: Tensor, k: Tensor) -> Tensor:
-        """Returns key position less query position: q [B, H, Q, K], k [B, H, S, K] → [Q, S]."""
+        """Returns key position less query position: q [B, H, T, d_k], k [B, H, S, d_k] → [T, S]."""
         queries = torch.arange(self.time, self.time + q.shape[2] // self.width, device=k.device)
         return torch.arange(k.shape[2], device=k.device) // self.columns - queries[:, None]
 
@@ -153,11 +153,11 @@ class Look:
         return x.reshape(*q.shape[:-1], -1)
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        """Returns q, k, v split into heads, [B, H, T, K]; caches put earlier keys before k."""
+        """Returns q, k, v split into heads, [B, H, T, d_k]; caches put earlier keys before k."""
         return split(n_heads, None, q, k, v)
 
     def attend(self, module: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attends in each head, → [B, H, T, K]; query heads share key heads if these are fewer."""
+        """Attends in each head, → [B, H, T, d_k]; query heads share key heads if fewer."""
         mask, bias = (self.mask, None) if self.bias is None else (None, self.bias)
         if module.rule is not None:
             own, bias = self.seen(module.rule, q.shape[2], q.device), None
@@ -173,7 +173,7 @@ class Look:
 
 
 def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
-    """Splits vectors into n heads, [B, T, D] → [B, H, T, K]; `batch` is B if rows are flattened."""
+    """Splits vectors into n heads, [B, T, D] → [B, H, T, d_k]; `batch` is B of flattened rows."""
     batch = x.shape[0] if batch is None else batch
     if x.numel() == batch * x.shape[-1]:  # one row a sentence: nothing to transpose
         return x.reshape(batch, n, 1, -1)
@@ -181,7 +181,7 @@ def heads(x: Tensor, n: int, batch: int | None) -> Tensor:
 
 
 def split(n_heads: int, batch: int | None, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-    """Returns q, k and v split into heads, [B, H, T, K]; k and v may have fewer heads than q."""
+    """Returns q, k and v split into heads, [B, H, T, d_k]; k and v may have fewer heads than q."""
     groups = n_heads * k.shape[-1] // q.shape[-1]
     return heads(q, n_heads, batch), heads(k, groups, batch), heads(v, groups, batch)
 
@@ -191,7 +191,7 @@ class MultiHeadAttention(nn.Module):
 
     A subclass may have narrower `key` and `value` layers (fewer heads), override `project` (rotary
     positions), or set `rule`, a function that makes a second mask, such as `masks.causal_mask`;
-    `score_bias`, from key position less query position, [Q, S], to a bias [H, Q, S]; `sinks` [H].
+    `score_bias`, from key position less query position, [T, S], to a bias [H, T, S]; `sinks` [H].
     """
 
     def __init__(

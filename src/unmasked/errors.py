@@ -179,7 +179,7 @@ def require_mask(argument: str, mask: Tensor | None, scores: Sequence[int]) -> N
 def require_attention(
     query: Tensor, key: Tensor, value: Tensor | None = None, dropout: float = 0.0
 ) -> tuple[int, ...]:
-    """Returns the scores' shape [..., Q, S]; raises ValueError if query, key and value misfit."""
+    """Returns the scores' shape [..., T, S]; raises ValueError if query, key and value misfit."""
     for name, x in (("query", query), ("key", key), ("value", key if value is None else value)):
         if x.dim() < 2:
             raise invalid(name, "rank 2 or more, [..., length, width]", shape(x), "add a dimension")

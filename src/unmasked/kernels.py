@@ -57,7 +57,7 @@ def fused_attention(
     dropout: float,
     scale: float,
 ) -> Tensor:
-    """Computes attention by PyTorch's fused kernels, which never store the [Q, S] weights."""
+    """Computes attention by PyTorch's fused kernels, which never store the [T, S] weights."""
     # On a CPU their backward pass for short rows of bfloat16 takes six times as long as float32's.
     short = query.dtype == torch.bfloat16 and key.shape[-2] <= 256
     if short and query.is_cpu and query.requires_grad:

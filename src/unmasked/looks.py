@@ -63,7 +63,7 @@ class Stepwise(Newest):
         super().__init__(width)
         self.columns = width
         self.room, self.length = room * width, 0  # of keys
-        self.keys = self.values = torch.empty(0)  # [B, H, room, K]
+        self.keys = self.values = torch.empty(0)  # [B, H, room, d_k]
 
     def remember(self, n_heads: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         q, k, v = split(n_heads, self.batch, q, k, v)
@@ -75,7 +75,7 @@ class Stepwise(Newest):
         return q, self.keys.narrow(2, 0, self.length), self.values.narrow(2, 0, self.length)
 
     def longer(self, old: Tensor, new: Tensor, start: int) -> Tensor:
-        """Returns the cache `old` [B, H, room, K], larger if full, with `new` put at `start`."""
+        """Returns the cache `old` [B, H, room, d_k], larger if full, with `new` put at `start`."""
         if torch.is_grad_enabled():  # a gradient needs the past as it was
             return torch.cat([old.narrow(2, 0, start), new], dim=2) if start else new
         if start == 0 or old.shape[2] < self.room:

@@ -23,9 +23,9 @@ def causal_mask(n: int, *, past: int = 0, device: torch.device | str | None = No
 
 
 def length_mask(lengths: Tensor, n: int) -> Tensor:
-    """Returns a mask of each row's first keys of n: [B] → [B, 1, 1, n], [B, Q] → [B, 1, Q, n]."""
+    """Returns a mask of each row's first keys of n: [B] → [B, 1, 1, n], [B, T] → [B, 1, T, n]."""
     require_lengths(lengths, n)
-    mask = torch.arange(n, device=lengths.device) < lengths[..., None]  # [B, n] or [B, Q, n]
+    mask = torch.arange(n, device=lengths.device) < lengths[..., None]  # [B, n] or [B, T, n]
     return mask[:, None, None, :] if lengths.dim() == 1 else mask[:, None]
 
 

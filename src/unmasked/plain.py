@@ -1,8 +1,8 @@
 """The whole Transformer in one file, to be read from top to bottom and written from memory.
 
 No options, no checks, no cache. The norm comes before each sublayer, as in the models that ship.
-Shapes: B batch, S source, T target, D width, H heads, K = D / H, V vocabulary. A mask is True where
-a query may attend to a key. Token 0 is padding, 1 begins a sentence, 2 ends it.
+Shapes: B batch, S source, T target, D width, H heads, d_k = D / H, V vocabulary. A mask is True
+where a query may attend to a key. Token 0 is padding, 1 begins a sentence, 2 ends it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def positions(length: int, d_model: int) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:  # all [B, H, T or S, K]
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:  # all [B, H, T or S, d_k]
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # [B, H, queries, keys]
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
     return weights @ v
@@ -57,7 +57,7 @@ class MultiHeadAttention(nn.Module):
         heads = attention(q, k, v, mask).transpose(1, 2).flatten(2)  # side by side: [B, T, D]
         return self.output(heads)
 
-    def split(self, x: Tensor) -> Tensor:  # [B, T, D] → [B, H, T, K]
+    def split(self, x: Tensor) -> Tensor:  # [B, T, D] → [B, H, T, d_k]
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
 

@@ -75,7 +75,7 @@ def written(tokens: Sequence[str]) -> list[str]:
 
 
 def percent(name: str, layer: Tensor, queries: int, keys: int) -> list[list[list[int]]]:
-    """Returns one layer's attention weights, [1, H, Q, S] or [H, Q, S], as whole percents."""
+    """Returns one layer's attention weights, [1, H, Q, S] or [H, T, S], as whole percents."""
     layer = layer[0] if layer.dim() == 4 and len(layer) == 1 else layer
     if layer.dim() != 3 or layer.shape[1:] != (queries, keys):
         expected = f"one sentence's weights, [heads, {queries}, {keys}] as there are words"

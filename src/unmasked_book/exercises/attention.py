@@ -7,7 +7,7 @@ from unmasked_book.exercises.compare import function, number
 
 
 def split(x: Tensor, n_heads: int) -> Tensor:
-    """Splits vectors [B, T, D] into heads [B, H, T, K]."""
+    """Splits vectors [B, T, D] into heads [B, H, T, d_k]."""
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 

@@ -12,7 +12,7 @@ from unmasked_book.family import turned
 
 
 def rotary(answer: Any) -> str | None:
-    """Judges a reader's RoPE: pairs of columns of x [..., T, K] must turn with the position."""
+    """Judges a reader's RoPE: pairs of columns of x [..., T, d_k] must turn with the position."""
     for shape, start in (((6, 8), 0), ((6, 8), 3), ((2, 3, 4, 8), 5), ((5, 2), 40)):
         x = torch.randn(shape)
         case = f"rotate(x, {start}) with x of shape {list(shape)}"

@@ -1,5 +1,6 @@
 """Shows the book's drawings, SVG files in this folder; what is computed, unmasked.plots draws."""
 
+import re
 from html import escape, unescape
 from pathlib import Path
 
@@ -13,8 +14,19 @@ def figure(name: str) -> View:
     """Returns a drawing by its name, such as `clocks`; in a notebook it shows itself."""
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     words = unescape(svg.partition("<desc>")[2].partition("</desc>")[0])
-    if "<a " not in svg:  # else its links are reached
+    if "data-panels" in svg:
+        svg = panels(svg, name)
+    elif "<a " not in svg:  # else its links are reached
         svg = svg.replace("<svg ", '<svg aria-hidden="true" ', 1)  # its words are said once
     said = escape(words, quote=True)
     head = f'<div class="unmasked-drawing" tabindex="0" role="group" aria-label="{said}">'
     return View(f"{head}<style>{STYLE}</style>{svg}</div>", words)
+
+
+def panels(svg: str, name: str) -> str:
+    """Takes a drawing apart into panels, which stand in one column where there is little room."""
+    [boxes] = re.findall('data-panels="(.*?)"', svg)
+    drawn = svg.partition("</desc>")[2].replace("</svg>", "</g></defs></svg>")
+    uses = (f'<svg viewBox="{box}"><use href="#drawn-{name}"/></svg>' for box in boxes.split("; "))
+    whole = f'<svg style="height: 0; position: absolute"><defs><g id="drawn-{name}">{drawn}'
+    return f'<div class="panels" aria-hidden="true">{whole}{"".join(uses)}</div>'

@@ -97,7 +97,7 @@ def positions(length: int, d_model: int) -> Case:
 
 def attention(b: int, h: int, q: int, s: int, k: int, e: int, hidden: int, sharp: int = 1) -> Case:
     mask = drawn_mask(hidden, (b, 1, q, s), (q, s), (b, 1, 1, s))
-    words = f"B = {b}, H = {h}, T = {q}, S = {s}, K = {k}, E = {e}"
+    words = f"B = {b}, H = {h}, T = {q}, S = {s}, d_k = {k}, E = {e}"
     queries, keys, values = sharp * numbers(b, h, q, k), numbers(b, h, s, k), numbers(b, h, s, e)
     return Case(words, (), {"q": queries, "k": keys, "v": values, "mask": mask})
 

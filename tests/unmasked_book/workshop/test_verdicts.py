@@ -48,7 +48,7 @@ def test_each_known_mistake_is_wrong_and_named_as_itself_alone(step):
 @pytest.mark.parametrize(
     ("step", "first", "second"),
     [
-        ("attention", "scores not divided by √K", "a mask upside down"),
+        ("attention", "scores not divided by √d_k", "a mask upside down"),
         ("MultiHeadAttention", "values made of x, not of y", "no output matrix"),
         ("loss", "labels that are not shifted: the model is asked for what it has read", "padding counted like words"),
     ],

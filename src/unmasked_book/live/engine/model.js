@@ -2,7 +2,7 @@
 //
 // `off` says what is switched off; an empty object is the whole model:
 //   encoderPositions, decoderPositions, encoderSelf, decoderSelf, cross, feedForward,
-//   residuals, norms, scale (the division by √K): true
+//   residuals, norms, scale (the division by √d_k): true
 //   heads: a Set of "encoder 0 2" (kind, layer, head), also "decoder …" and "cross …"
 //   hidden: a Set of source positions that nobody may attend to
 // A sublayer that is off gives zeros; a residual that is off lets only the sublayer through.
@@ -87,7 +87,7 @@ export class Transformer {
     return keep(`${name}.output`, linear(layer.output, keep(`${name}.heads`, heads)));
   }
 
-  // softmax(query keyᵀ / √K) value, head by head: fills `context`, and returns the weights [H · S].
+  // softmax(query keyᵀ / √d_k) value, head by head: fills `context`, and returns the weights [H · S].
   attention(query, { keys, values }, context, { kind, number, off, visible }) {
     const heads = this.config.n_heads, size = query.length / heads, length = keys.length;
     const all = new Float32Array(heads * length);
