@@ -14,8 +14,8 @@ def figure(name: str) -> View:
     """Returns a drawing by its name, such as `clocks`; in a notebook it shows itself."""
     svg = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
     words = unescape(svg.partition("<desc>")[2].partition("</desc>")[0])
-    if "data-panels" in svg:
-        svg = panels(svg, name)
+    if "<svg x=" in svg:
+        svg = panels(svg)
     elif "<a " not in svg:  # else its links are reached
         svg = svg.replace("<svg ", '<svg aria-hidden="true" ', 1)  # its words are said once
     said = escape(words, quote=True)
@@ -23,10 +23,7 @@ def figure(name: str) -> View:
     return View(f"{head}<style>{STYLE}</style>{svg}</div>", words)
 
 
-def panels(svg: str, name: str) -> str:
+def panels(svg: str) -> str:
     """Takes a drawing apart into panels, which stand in one column where there is little room."""
-    [boxes] = re.findall('data-panels="(.*?)"', svg)
-    drawn = svg.partition("</desc>")[2].replace("</svg>", "</g></defs></svg>")
-    uses = (f'<svg viewBox="{box}"><use href="#drawn-{name}"/></svg>' for box in boxes.split("; "))
-    whole = f'<svg style="height: 0; position: absolute"><defs><g id="drawn-{name}">{drawn}'
-    return f'<div class="panels" aria-hidden="true">{whole}{"".join(uses)}</div>'
+    each = re.findall(r"<svg x=.*?(viewBox=.*?</svg>)", svg, re.DOTALL)
+    return f'<div class="panels" aria-hidden="true"><svg {"<svg ".join(each)}</div>'
