@@ -39,7 +39,7 @@ def matched(
     for mistake in known(ours.__name__) if wrong else ():
         other = output(edited(ours, *mistake.changes[0]))
         if not same_tensor(got, other, "", 1e-4, real):
-            return f"not yet: your numbers are those of {mistake.words}."
+            return f"not yet: ours gives your numbers with one mistake: {mistake.words}."
     return wrong
 
 

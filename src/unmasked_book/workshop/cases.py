@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from unmasked import plain
 from unmasked_book.workshop.reference import STEPS
 
+RATES = (0.5, 1.0, 0.0)  # of dropout: in evaluation, and in training, twice
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -25,7 +27,7 @@ class Case:
     sizes: tuple[Any, ...]  # arguments of the class's constructor
     inputs: dict[str, Any]  # in the order of the arguments
     real: Tensor | None = None  # [B, T]: True where the output is compared
-    training: bool = False  # then dropout has a probability of 1, so nothing depends on chance
+    training: bool = False  # then dropout drops all or nothing, so nothing depends on chance
 
 
 class Script(nn.Module):
@@ -36,6 +38,8 @@ class Script(nn.Module):
         self.scale = nn.Parameter(torch.ones(()))
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        if len(source) != len(target):
+            raise ValueError(f"model(source, target) got {len(source)} and {len(target)} sentences")
         rows = [
             [logits([t for t in read if t], written[: n + 1]) for n in range(len(written))]
             for read, written in zip(source.tolist(), target.tolist(), strict=True)
@@ -117,7 +121,7 @@ def feed_forward(d: int, f: int, b: int, t: int, size: int = 1, train: int = 0) 
 def encoder_layer(d: int, h: int, f: int, b: int, s: int, hidden: int, train: int = 0) -> Case:
     words = f"D = {d}, H = {h}, d_ff = {f}, B = {b}, S = {s}"
     inputs = {"x": numbers(b, s, d), "mask": drawn_mask(hidden, (b, 1, 1, s))}
-    return Case(words, (d, h, f, train or 0.5), inputs, training=bool(train))
+    return Case(words, (d, h, f, RATES[train]), inputs, training=bool(train))
 
 
 def decoder_layer(
@@ -128,7 +132,7 @@ def decoder_layer(
     real = drawn_mask(hidden, (b, 1, 1, s))
     x, memory = numbers(b, t, d), numbers(b, s, d)
     inputs = {"x": x, "memory": memory, "mask": causal, "memory_mask": real}
-    return Case(words, (d, h, f, train or 0.5), inputs, training=bool(train))
+    return Case(words, (d, h, f, RATES[train]), inputs, training=bool(train))
 
 
 def transformer(
@@ -137,7 +141,7 @@ def transformer(
     words = f"N = {n}, D = {d}, H = {h}, B = {b}, S = {s}, T = {t}"
     source, target = sentences(b, s, hidden, v), sentences(b, t, hidden, v)
     target[1:, t // 2] *= 1 - hidden * (t > 2)  # padding in the middle, too
-    sizes = (v, v + 3 * (s != t), d, h, n, f, train or 0.5)
+    sizes = (v, v + 3 * (s != t), d, h, n, f, RATES[train])
     return Case(words, sizes, {"source": source, "target": target}, target != 0, bool(train))
 
 
@@ -169,12 +173,15 @@ PLANS: dict[str, tuple[Makes, Ranges, Ranges]] = {  # small sizes, all their pro
     "FeedForward": (feed_forward, (TWO, TWO, TWO, TWO),
                     ((6, 10, 3, 4), (8, 5, 2, 7), (5, 9, 2, 3, 40), (4, 8, 2, 3, 1, 1))),
     "EncoderLayer": (encoder_layer, ((4,), (2,), (2,), TWO, TWO, (0, 1)),
-                     ((12, 3, 10, 2, 7, 1), (8, 2, 20, 3, 5, 1), (8, 2, 12, 3, 5, 1, 1))),
+                     ((12, 3, 10, 2, 7, 1), (8, 2, 20, 3, 5, 1), (8, 2, 12, 3, 5, 1, 1),
+                      (8, 2, 12, 3, 5, 1, 2))),
     "DecoderLayer": (decoder_layer, ((4,), (2,), (2,), TWO, TWO, TWO, (0, 1)),
-                     ((12, 3, 10, 2, 6, 6, 1), (8, 2, 20, 3, 5, 7, 1), (8, 2, 12, 2, 6, 6, 1, 1))),
+                     ((12, 3, 10, 2, 6, 6, 1), (8, 2, 20, 3, 5, 7, 1), (8, 2, 12, 2, 6, 6, 1, 1),
+                      (8, 2, 12, 2, 6, 6, 1, 2))),
     "Transformer": (transformer, ((6,), (4,), (2,), ONE, (2,), TWO, TWO, TWO, (0, 1)),
                     ((9, 12, 3, 3, 10, 3, 6, 6, 1), (11, 8, 2, 2, 20, 4, 7, 5, 1),
-                     (9, 8, 2, 2, 12, 2, 6, 6, 1, 1), (9, 8, 2, 1, 12, 2, 300, 3, 1))),
+                     (9, 8, 2, 2, 12, 2, 6, 6, 1, 1), (9, 8, 2, 2, 12, 2, 6, 6, 1, 2),
+                     (9, 8, 2, 1, 12, 2, 300, 3, 1))),
     "generate": (generate, (TWO, THREE, (0, 1, 2, 3)), ((5, 7, 0), (6, 9, 2), (4, 25, 5))),
     "loss": (loss, (TWO, (2, 3), (0, 1)), ((4, 6, 1), (3, 8, 1))),
 }  # fmt: skip

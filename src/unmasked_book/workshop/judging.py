@@ -10,6 +10,7 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from typing import Any
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from unmasked import plain
-from unmasked_book.workshop.cases import Case, probes, weights
+from unmasked_book.workshop.cases import Case, probes, small, weights
 from unmasked_book.workshop.mistakes import Mistake, known
 from unmasked_book.workshop.reference import Changes, piece
 
@@ -73,6 +74,8 @@ def outcome(step: str, made: Any, case: Case) -> Outcome:
         result = runner(step, made, case)(*copy.deepcopy(case.inputs).values())
     except NotYetError:
         raise
+    except (SystemExit, GeneratorExit) as error:
+        raise NotYetError(f"it stops with {type(error).__name__}, which ends Python.") from None
     except Exception as error:  # the reader's code may raise anything
         return error
     if result is None:
@@ -186,9 +189,33 @@ def unscaled(step: str, answer: Any, case: Case) -> bool:
     return not 0.8 < float((kept * added).sum() / (added * added).sum()) < 1.2
 
 
+def underflows(step: str, answer: Any, case: Case) -> bool:
+    """Returns True if a function is right in a case with float64, and without it gives NaN."""
+    if case.sizes or not isinstance(got := outcome(step, answer, case), Tensor):
+        return False
+    given = {name: x.double() if x.is_floating_point() else x
+             for name, x in case.inputs.items() if isinstance(x, Tensor)}  # fmt: skip
+    finer = replace(case, inputs=case.inputs | given)
+    return bool(got.isnan().any()) and not failing(step, [(finer, outcome(step, answer, finer))])
+
+
+def mistreated(step: str, answer: Any) -> Case | None:
+    """Returns a small case that a module computes wrongly after others, or None."""
+    together: dict[tuple[Any, ...], list[Case]] = {}
+    for case in small(step):
+        together.setdefault(case.sizes, []).append(case)
+    for sizes, cases in together.items():
+        module = runner(step, answer, cases[0])
+        for case in cases if sizes else ():
+            got = tidy(step, module(*copy.deepcopy(case.inputs).values()).detach(), case)
+            if not alike(got, computed(step, (), case)):
+                return case
+    return None
+
+
 def recognised(step: str, outcomes: list[Outcome]) -> list[tuple[Mistake, ...]]:
     """Returns the known mistakes, or else pairs of them, with these outcomes in the large cases."""
-    if all(isinstance(each, Exception) for each in outcomes):
+    if not any(map(evident, outcomes, (computed(step, (), case) for case in probes(step)))):
         return []
     if single := {each.words: each for each in known(step) if fits(step, each.changes, outcomes)}:
         return [(each,) for each in single.values()]
@@ -201,6 +228,13 @@ def recognised(step: str, outcomes: list[Outcome]) -> list[tuple[Mistake, ...]]:
             if fits(step, one.changes + two.changes, outcomes):
                 found.append((one, two))
     return found
+
+
+def evident(got: Outcome, right: Tensor) -> bool:
+    """Returns True if an outcome is wrong in more than an error or a NaN, which anything makes."""
+    if isinstance(got, Exception) or got.shape != right.shape or family(got) != family(right):
+        return isinstance(got, Tensor)
+    return bool((got.isfinite() & ~close(got, right)).any())
 
 
 def fits(step: str, changes: Changes, outcomes: list[Outcome]) -> bool:

@@ -10,7 +10,7 @@ from unmasked_book.workshop.reference import Changes
 
 class Mistake(NamedTuple):
     step: str
-    words: str  # they follow "your numbers are those of"
+    words: str  # they follow "with one mistake:"
     changes: Changes
 
 

@@ -6,6 +6,7 @@ whose inputs differ from those in plain.py.
 
 import contextlib
 import copy
+import inspect
 import io
 import linecache
 import traceback
@@ -25,6 +26,10 @@ from unmasked_book.workshop.mistakes import known
 
 SECONDS = 10.0
 REPORT = "https://github.com/transformer-unmasked/unmasked/issues/new?title="
+
+
+UNDERFLOW = (". With scores of 100 it gives 0 / 0, though: what is left of the softmax is too "
+             "small. Hide scores before the softmax, not weights after it.")  # fmt: skip
 
 
 class Verdict(NamedTuple):
@@ -54,7 +59,7 @@ def examine(step: str, answer: Any) -> Verdict:
         except EndlessError as error:
             said = f"it was stopped after {error}{place(error)}. Is there a loop that never ends?"
     if not said:
-        return Verdict(step, True, f"✓ {step}")
+        return Verdict(step, True, f"✓ {step}" + "".join(mistakes))
     if printed := noise.getvalue().splitlines():
         said = "\n    ".join([f"{said}\n  It printed, first:", *printed[:8]])
     return Verdict(step, False, f"✗ {step}: {said}", mistakes)
@@ -66,12 +71,15 @@ def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
     tried = [(case, judging.outcome(step, answer, case)) for case in probes(step)]
     wrong = judging.failing(step, tried)
     if wrong and (found := judging.recognised(step, [got for _, got in tried])):
-        ways = "; or of ".join(" with ".join(each.words for each in several) for several in found)
-        said = f"your numbers are those of {ways}."
+        ways = " Or: ".join("; and ".join(each.words for each in several) for several in found)
+        many = "two mistakes" if len(found[0]) > 1 else "one mistake"
+        said = f"ours gives your numbers with {many}: {ways}."
         said += " They cannot be told apart." * (len(found) > 1)
         return said, tuple(dict.fromkeys(each.words for several in found for each in several))
     tries = ((case, judging.outcome(step, answer, case)) for case in small(step))
     smallest = judging.failing(step, tries)
+    if wrong and not smallest and judging.underflows(step, answer, wrong[0]):
+        return "", (UNDERFLOW,)
     if wrong := wrong or smallest:
         return unknown(step, answer, wrong, smallest), ()
     said = careless(step, answer)
@@ -94,14 +102,26 @@ def unknown(step: str, answer: Any, wrong: judging.Tried, smallest: judging.Trie
     if got.shape != right.shape:
         shapes = f"{list(got.shape)}, not {list(right.shape)}"
         return f"the result has the shape {shapes}, with {case.words}."
-    if any(not judging.alike(judging.outcome(step, answer, case), got) for _ in range(3)):
-        said = f"two calls with {case.words} give different numbers. Is there dropout"
-        return f"{said} that does not stop in evaluation (self.training)?"
+    if any(not judging.alike(judging.outcome(step, answer, case), got) for _ in range(30)):
+        return f"two calls with {case.words} give different numbers. {by_chance(step, case)}"
     lines = [f"none of the {len(known(step))} mistakes that we know, nor two of them."]
     lines += [f"  Smallest case: {case.words}{', in training' * case.training}.", *short(case)]
+    if got.is_floating_point() and got.isnan().any() and not right.isnan().any():
+        lines += ["  NaN comes from 0 · ∞, ∞ - ∞, 0 / 0, or a softmax of minus infinities alone."]
     lines += [f"  {difference(got, right)}"]
     lines += [f"  {located(step, answer, case)}"] if case.sizes else []
     return "\n".join([*lines, f"{REPORT}{quote('workshop: ' + step)}"])
+
+
+def by_chance(step: str, case: Case) -> str:
+    """Says what may be random in a function or class whose outcome depends on chance."""
+    if step in ("generate", "loss"):
+        return "Does it draw a token, or leave a model in training? Nothing here is random."
+    if not case.training:
+        return "Is there dropout that does not stop in evaluation (self.training)?"
+    if "dropout" in inspect.signature(getattr(plain, step)).parameters:
+        return "Is the argument `dropout` ignored? Here it is 1, so that all is dropped."
+    return "Is there dropout? Here it belongs into the layers and the embeddings alone."
 
 
 def first_line(error: Exception) -> str:
@@ -134,7 +154,8 @@ def difference(got: Tensor, right: Tensor) -> str:
     """Says at which index two tensors of one shape first differ, and what each holds there."""
     at = (~judging.close(got, right)).nonzero()[0].tolist()
     both = [x[tuple(at)].item() for x in (right, got)]
-    ours, yours = (f"{x:.4g}" if isinstance(x, float) else f"{x}" for x in both)
+    digits = 4 if f"{both[0]:.4g}" != f"{both[1]:.4g}" else 8
+    ours, yours = (f"{x:.{digits}g}" if isinstance(x, float) else f"{x}" for x in both)
     return f"{f'At {at} it' if at else 'It'} should be {ours} and is {yours}."
 
 
@@ -143,30 +164,56 @@ def located(step: str, answer: Any, case: Case) -> str:
     theirs, ours = (judging.heard(step, made, case) for made in (answer, getattr(plain, step)))
     for (name, before), right in ours.items():
         if (name, before) not in theirs:
-            return f"{name} is called {before} times, and more often is right."
+            times = f"{before} times, and that is too few" if before else "never called"
+            return f"{name} is {times}."
         for number, pair in enumerate(zip(theirs[name, before], right, strict=False), start=1):
             if not judging.alike(*pair):
-                return f"{name} is the first part to receive something else: input {number}."
-    return "Every part receives what it should: look at what is done with the last one's result."
+                return f"{name} is the first part that is given something else: its input {number}."
+    return "Every part is given what it should be: look at what becomes of the last one's result."
+
+
+def started(step: str, answer: Any) -> str:
+    """Says if a class begins with odd embeddings, norms or probabilities of dropout."""
+    if step not in ("EncoderLayer", "DecoderLayer", "Transformer"):
+        return ""
+    torch.manual_seed(0)
+    sizes = (50, 60, 64, 2, 1, 8, 0.3) if step == "Transformer" else (64, 2, 8, 0.3)
+    fresh: nn.Module = answer(*sizes)
+    for name, part in fresh.named_modules():
+        if (
+            isinstance(part, nn.Embedding)
+            and not 0.5 < (spread := float(part.weight.std())) * 8 < 2
+        ):
+            return f"{name} begins with a standard deviation of {spread:.3f}, not 1/√D."
+        if isinstance(part, nn.LayerNorm) and (part.weight.ne(1).any() or part.bias.any()):
+            return f"{name} does not begin with ones and zeros, as nn.LayerNorm does."
+        if isinstance(part, nn.Dropout) and part.p != 0.3:
+            return f"{name} drops with a probability of {part.p}, where dropout = 0.3 was given."
+    return ""
 
 
 def careless(step: str, answer: Any) -> str:
     """Says if code with right numbers changes its inputs, starts badly or loses gradients."""
     case = probes(step)[0]
     run, given = judging.runner(step, answer, case), copy.deepcopy(case.inputs)
+    for model in given.values():
+        if isinstance(model, nn.Module):
+            model.train(step == "loss")
     run(*given.values())
     for name, before in case.inputs.items():
         if isinstance(before, Tensor) and not torch.equal(before, given[name]):
             return f"it writes into {name}, which belongs to the caller."
+        if isinstance(before, nn.Module) and given[name].training != (step == "loss"):
+            return "it calls the model's train() or eval(), which belongs to the caller."
     if step in ("padding_mask", "causal_mask", "positions", "generate"):
         return ""
-    if step == "Transformer":
-        torch.manual_seed(0)
-        spread = float(answer(50, 50, 64, 2, 1, 8).source_embedding.weight.detach().std())
-        if not 0.5 < spread * 8 < 2:
-            return f"embeddings begin with a standard deviation of {spread:.3f}, not 1/√D."
+    if said := started(step, answer):
+        return said
     if step in ("EncoderLayer", "DecoderLayer") and judging.unscaled(step, answer, case):
         return "in training, what dropout keeps is not scaled up by 1 / (1 - p)."
+    if again := judging.mistreated(step, answer):
+        said = f"one module that computes several batches goes wrong at {again.words}. "
+        return f"{said}Does forward keep a mask, or change its weights?"
     given = copy.deepcopy(case.inputs)
     modules = [x for x in (*given.values(), run) if isinstance(x, nn.Module)]
     needed: dict[str, Tensor] = dict(modules[0].named_parameters()) if modules else {}

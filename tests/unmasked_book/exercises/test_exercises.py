@@ -44,7 +44,7 @@ def anew(model, source):
 
 
 def known_mistakes(exercise, right):
-    return [(exercise, edited(right, *each.changes[0]), f"are those of {re.escape(each.words)}")
+    return [(exercise, edited(right, *each.changes[0]), f"with one mistake: {re.escape(each.words)}")
             for each in known(right.__name__)]  # fmt: skip
 
 

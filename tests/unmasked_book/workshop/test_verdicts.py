@@ -35,6 +35,14 @@ def test_ours_and_other_ways_of_computing_the_same_are_right(step):
         assert examine(step, answer) == (step, True, f"✓ {step}", (), False)
 
 
+def test_a_formula_that_underflows_is_right_with_a_remark():
+    weights = (".masked_fill(~mask, -torch.inf).softmax(-1)", ".softmax(-1) * mask")
+    divided = ("return weights", "return weights / weights.sum(-1, keepdim=True)")
+    verdict = examine("attention", piece("attention", (weights, divided)))
+    assert verdict.right
+    assert "0 / 0" in verdict.message
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_each_known_mistake_is_wrong_and_named_as_itself_alone(step):
     for mistake in known(step):
@@ -77,9 +85,14 @@ SAID = [
     ("padding_mask", lambda tokens: (plain.padding_mask(tokens), tokens.zero_())[0], "numbers are right, but it writes into tokens"),
     ("attention", attention(lambda x, q, k: x.detach()), "numbers are right, but no gradient comes back"),
     ("attention", attention(lambda x, q, k: x + torch.rand(())), "two calls .* different numbers"),
+    ("attention", attention(lambda x, q, k: x * torch.nan), r"(?s)none of the .*NaN comes from"),
+    ("Transformer", piece("Transformer", (("so_far = padding_mask(source), causal", "so_far = padding_mask(source), self.__dict__.setdefault('kept', causal"), (".to(target.device)", ")"))), "several batches goes wrong at N = 1.*keep a mask"),
+    ("Transformer", piece("Transformer", (("(self.source_embedding, self.target_embedding)", "[self.source_embedding]"),)), "target_embedding begins with a standard deviation of 1.0"),
+    ("EncoderLayer", piece("EncoderLayer", (("nn.Dropout(dropout)", "nn.Dropout(dropout**2)"),)), "with a probability of 0.09, where"),
+    ("generate", piece("generate", (("    target = torch.ones", "    model.train()\n    target = torch.ones"),)), r"numbers are right, but it calls the model's train\(\)"),
     ("attention", attention(lambda x, q, k: x[:1]), r"shape \[1, .*\], not \[2, "),
-    ("attention", attention(lambda x, q, k: x + (k.shape[-2] > 1)), "(?s)none of the .*Smallest case: B = 1, H = 1, T = 1, S = 2, K = 1, E = 1"),
-    ("EncoderLayer", piece("EncoderLayer", (("(y, y, mask)", "(y.tanh(), y, mask)"),)), "self_attention is the first part .* input 1"),
+    ("attention", attention(lambda x, q, k: x + (k.shape[-2] > 1)), "(?s)none of the .*Smallest case: B = 1, H = 1, T = 1, S = 2, d_k = 1, E = 1"),
+    ("EncoderLayer", piece("EncoderLayer", (("(y, y, mask)", "(y.tanh(), y, mask)"),)), "self_attention is the first part .* its input 1"),
 ]  # fmt: skip
 
 
