@@ -3,6 +3,7 @@
 import ast
 import inspect
 import linecache
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from unmasked_book.workshop.limits import EndlessError, within
 from unmasked_book.workshop.reference import STEPS, lines_of
 from unmasked_book.workshop.wording import SECONDS, place
 
+NAME = "a_readers_file"
 UNFINISHED = Path(__file__).with_name("unfinished.txt")
 Pieces = Any  # a dictionary, such as globals(); a module; or the path of a file
 
@@ -36,9 +38,10 @@ def loaded(path: Path) -> ModuleType:
     except SyntaxError as error:
         line = f"in line {error.lineno}: `{(error.text or '').strip()}`"
         raise UnreadableError(f"{path.name} cannot be read: {error.msg}, {line}") from None
-    except ValueError as error:  # the bytes are no UTF-8, or one is null
-        raise UnreadableError(f"{path.name} cannot be read: {error}") from None
-    module = ModuleType(path.stem)
+    except (ValueError, RecursionError, MemoryError) as error:  # no UTF-8; nested too deeply
+        what = f"{error}" or type(error).__name__
+        raise UnreadableError(f"{path.name} cannot be read: {what}") from None
+    module = sys.modules[NAME] = ModuleType(NAME)  # dataclasses look for their module there
     module.__file__ = str(path)
     linecache.checkcache(str(path))
     try:
@@ -46,7 +49,9 @@ def loaded(path: Path) -> ModuleType:
             exec(code, vars(module))
     except EndlessError as error:
         raise UnreadableError(f"{path.name} was stopped after {error}{place(error)}") from None
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         what = f"{type(error).__name__}: {error}{place(error)}"
         raise UnreadableError(f"{path.name} stops with {what}") from None
     return module

@@ -76,7 +76,7 @@ def symptoms(mine: Mapping[str, Any]) -> Symptoms:
         data = phrases(2000)
         torch.manual_seed(0)
         model = mine["Transformer"](len(data.source), len(data.target), 32, 4, 1, 64, 0.0)
-        losses = practise(mine, model, data, STEPS_SHOWN[-1])
+        losses = practise(mine, model, data, STEPS_SHOWN[-1], quiet=True)
         faults = [fault.what for fault in report.faults]
         return faults, translated(mine), [round(loss, 2) for loss in losses]
 

@@ -30,10 +30,12 @@ def translated(mine: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def practise(mine: Mapping[str, Any], model: nn.Module, data: Data, steps: int) -> list[float]:
+def practise(
+    mine: Mapping[str, Any], model: nn.Module, data: Data, steps: int, *, quiet: bool = False
+) -> list[float]:
     """Trains a model with the reader's loss function, and returns the loss of every step."""
     require_whole("steps", steps, 1)
-    shown = tqdm(total=steps, desc="training", disable=None)
+    shown = tqdm(total=steps, desc="training", disable=quiet)
 
     def loss(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
         shown.update()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from unmasked import plain
 from unmasked_book.workshop import judging
 from unmasked_book.workshop.cases import Case, probes, small
-from unmasked_book.workshop.limits import EndlessError, within
+from unmasked_book.workshop.limits import EndlessError, one_thread, within
 from unmasked_book.workshop.mistakes import known
 
 SECONDS = 10.0
@@ -42,10 +42,11 @@ class Verdict(NamedTuple):
 
 def examine(step: str, answer: Any) -> Verdict:
     """Returns a Verdict on a reader's function or class, compared with plain.py's `step`."""
-    if answer is None or answer is ... or judging.unwritten(answer):
+    if judging.unwritten(answer):
         return Verdict(step, False, f"· {step}: your turn.", waiting=True)
     noise, mistakes = io.StringIO(), tuple[str, ...]()
     with (
+        one_thread(),
         torch.random.fork_rng(devices=()),
         torch.enable_grad(),
         contextlib.redirect_stdout(noise),

@@ -12,13 +12,15 @@ from typing import Any
 import torch
 
 import unmasked
-from unmasked.errors import require_choice, require_whole
+from unmasked.errors import invalid, require_choice, require_whole
 from unmasked.text.sources import phrasebook_data, phrasebook_test
 from unmasked_book.workshop import hunting
 from unmasked_book.workshop.files import Pieces, UnreadableError, collected, named
+from unmasked_book.workshop.judging import unwritten
+from unmasked_book.workshop.limits import one_thread, within
 from unmasked_book.workshop.practice import practise, translated
 from unmasked_book.workshop.reference import STEPS, defined, text
-from unmasked_book.workshop.wording import REPORT, Verdict, examine
+from unmasked_book.workshop.wording import REPORT, Verdict, examine, place
 
 BOOK = "https://transformer-unmasked.github.io/unmasked/book/"
 
@@ -89,21 +91,32 @@ def call(shell: bool, action: str, step: str, more: str = "") -> str:
 
 def whole(mine: Mapping[str, Any], shell: bool) -> bool:
     """Prints the finished Transformer's translations and faults; returns True if it has none."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        texts = translated(mine)
-        torch.manual_seed(0)
-        fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
-        report = unmasked.check(fresh, source_vocab=12, target_vocab=14, quiet=True)
-    print("All eleven are right. With the weights of de-en, a model that comes with this book and")
-    print("was trained on image captions, your Transformer translates:")
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), within(60.0):
+            texts = translated(mine)
+            torch.manual_seed(0)
+            fresh = mine["Transformer"](12, 14, 32, 4, 2, 64)
+            report = unmasked.check(fresh, source_vocab=12, target_vocab=14, quiet=True)
+    except (Exception, SystemExit) as error:
+        print("✗ Each piece gives the right numbers, but together, on captions, they stop with")
+        print(f"  {type(error).__name__}: {error}{place(error)}.")
+        return False
+    if report.faults:
+        print(
+            "✗ Each piece gives the right numbers, but unmasked.check finds a fault in the whole:"
+        )
+        for fault in report.faults:
+            print(f"  {fault.what}; {fault.advice}.")
+        return False
+    print(
+        "All eleven are right, and unmasked.check finds no fault. With the weights of de-en, which"
+    )
+    print("comes with this book and was trained on image captions, your Transformer translates:")
     for german, english in texts.items():
         print(f"  {german} → {english}")
-    print(f"unmasked.check finds {'no fault' if report.ok else 'a fault'} in it.")
-    for fault in report.faults:
-        print(f"  {fault.what}; {fault.advice}.")
     ours = "unmasked workshop finish" if shell else "finish(globals())"
     print(f"Now train it on a toy language, which takes about a minute: {ours}")
-    return report.ok
+    return True
 
 
 def hint(step: str, number: int = 1, *, shell: bool = False) -> None:
@@ -126,11 +139,22 @@ def solution(step: str, pieces: Pieces = None) -> None:
 
 def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
     """Writes a notebook's functions and classes into a file, and keeps an older one as FILE.old."""
-    path, source = Path(file), collected(named(pieces))
+    path, mine = Path(file), named(pieces)
+    source, now = collected(mine), begun(mine)
     if path.exists() and path.read_text("utf-8") != source:
+        with contextlib.suppress(UnreadableError):
+            if lost := begun(named(path)) - now:
+                what = f"the {', '.join(sorted(lost))} that {path} has"
+                fix = "run those cells first, or name another file"
+                raise invalid("pieces", what, "less", fix)
         path.replace(path.with_name(path.name + ".old"))
     path.write_text(source, "utf-8")
-    print(f"{path}: {sum(f' {step}(' in source for step in STEPS)} of {len(STEPS)} pieces.")
+    print(f"{path}: {len(now)} of {len(STEPS)} pieces.")
+
+
+def begun(mine: Mapping[str, Any]) -> set[str]:
+    """Returns the names of the functions and classes that are more than empty stubs."""
+    return {step for step in STEPS if not unwritten(mine.get(step))}
 
 
 def finish(pieces: Pieces, steps: int = 900) -> None:
@@ -145,9 +169,8 @@ def finished(pieces: Pieces, steps: int) -> bool:
         if not (verdict := examine(step, mine.get(step))).right:
             print(f"{verdict.message.partition(REPORT)[0]}\nFirst all eleven have to be right.")
             return False
-    data, threads = phrasebook_data(), torch.get_num_threads()
-    torch.set_num_threads(1)  # on a busy machine two wait for each other at every small step
-    try:
+    data = phrasebook_data()
+    with one_thread():
         torch.manual_seed(0)
         sizes = (64, 4, 2, 256, 0.0)  # d_model, n_heads, n_layers, d_ff, dropout
         model = mine["Transformer"](len(data.source), len(data.target), *sizes)
@@ -155,8 +178,6 @@ def finished(pieces: Pieces, steps: int) -> bool:
         tests = phrasebook_test(300)
         source, _ = data._replace(training=[(each.german, "") for each in tests]).corpus().batch()
         rows = mine["generate"](model.eval(), source, 30).tolist()
-    finally:
-        torch.set_num_threads(threads)
     written = [data.target.decode(row) for row in rows]
     right = sum(text == each.english for text, each in zip(written, tests, strict=True))
     print(f"The loss fell from {losses[0]:.2f} to {losses[-1]:.2f} in {steps} steps.")

@@ -141,14 +141,25 @@ def test_a_hunt_says_what_it_was_only_when_it_is_mended(tmp_path, said, monkeypa
 
 def test_a_folder_is_graded_file_by_file_within_limits(tmp_path, said, monkeypatch):
     def limited(path, steps, alone=grading.alone):
-        monkeypatch.setattr(grading, "SECONDS", 120 if path.name == "anna.py" else 1)
+        monkeypatch.setattr(grading, "SECONDS", 120 if path.name != "ben.py" else 1)
         return alone(path, steps)
 
     monkeypatch.setattr(grading, "alone", limited)
     written(tmp_path / "anna.py", "padding_mask")
+    source = (tmp_path / "anna.py").read_text("utf-8").replace("tokens", "words")
+    (tmp_path / "=cara.py").write_text(source + "import unmasked\n", "utf-8")
+    (tmp_path / "json.py").write_text("raise SystemExit\n", "utf-8")
     (tmp_path / "ben.py").write_text("while True: pass\n", "utf-8")
-    assert run(f"grade {tmp_path} --steps padding_mask causal_mask")
-    found = r"(?s)anna.py  ✓·  1 of 2.*ben.py   ✗✗  0 of 2  stopped after 1 seconds"
+    monkeypatch.chdir(tmp_path)  # nobody's json.py is imported
+    assert run("grade . --steps padding_mask causal_mask")
+    found = r"(?s)anna.py  + ✓·  1 of 2.*ben.py  + ✗✗  0 of 2  stopped after 1 seconds"
     assert re.search(found, said())
-    with (tmp_path / "grades.csv").open(encoding="utf-8") as table:
-        assert [row["right"] for row in csv.DictReader(table)] == ["1", "0", "0", "0"]
+    rows = {}
+    for name, key in (("grades", "file"), ("grades-pieces", "kind")):
+        with Path(f"{name}.csv").open(encoding="utf-8") as table:
+            rows |= {row[key]: row for row in csv.DictReader(table)}
+    assert rows["anna.py"]["right"] == "1"
+    assert rows["'=cara.py"]["flags"] == "imports unmasked"
+    assert rows["anna.py"]["flags"] == "equal to '=cara.py but for names"
+    assert rows["json.py"]["padding_mask"] == rows["ben.py"]["causal_mask"] == "error"
+    assert rows["not begun"]["step"] == "causal_mask"
