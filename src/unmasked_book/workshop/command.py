@@ -23,6 +23,7 @@ def main(words: list[str]) -> None:
     attempt = action("try", "says how far the file is, and which mistake comes first")
     finish = action("finish", "trains the finished file on a toy language, about a minute")
     attempt.add_argument("--step", choices=STEPS, help="one piece alone")
+    attempt.add_argument("--watch", action="store_true", help="again whenever the file is saved")
     finish.add_argument("--steps", type=int, default=900, help="of the training (900)")
     hint = action("hint", "a question; then where; then a line with a gap")
     hint.add_argument("step", choices=STEPS)
@@ -58,9 +59,15 @@ def run(options: argparse.Namespace) -> bool:
                 options.file.write_text(UNFINISHED.read_text("utf-8"), "utf-8")
                 print(f"{options.file}: eleven pieces to write. After each: {HOW} {options.file}")
         case "try":
-            return work.looked(options.file, options.step)
+            if options.watch:
+                work.watched(options.file, options.step)
+            else:
+                return work.looked(options.file, options.step)
         case "finish":
-            return work.finished(options.file, options.steps)
+            translate = work.finish(options.file, options.steps, options.file.with_suffix(".pt"))
+            if translate and sys.stdin.isatty():
+                work.converse(translate)
+            return translate is not None
         case "hint":
             work.hint(options.step, options.number, shell=True)
         case "solution":

@@ -2,8 +2,9 @@
 
 import contextlib
 import io
+import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -157,28 +158,34 @@ def begun(mine: Mapping[str, Any]) -> set[str]:
     return {step for step in STEPS if not unwritten(mine.get(step))}
 
 
-def finish(pieces: Pieces, steps: int = 900) -> None:
-    """Trains the reader's model on the phrasebook with the reader's loss; prints translations."""
-    finished(pieces, steps)
+def finish(
+    pieces: Pieces, steps: int = 900, file: str | Path = "my_transformer.pt"
+) -> Callable[[str], str] | None:
+    """Trains the reader's model on the phrasebook, and saves its weights.
 
-
-def finished(pieces: Pieces, steps: int) -> bool:
-    """Trains the reader's model and prints translations; returns False if any code is wrong."""
+    Returns a function that translates a sentence, or None if a piece is wrong.
+    """
     mine = named(pieces)
     for step in STEPS:
         if not (verdict := examine(step, mine.get(step))).right:
             print(f"{verdict.message.partition(REPORT)[0]}\nFirst all eleven have to be right.")
-            return False
+            return None
     data = phrasebook_data()
     with one_thread():
         torch.manual_seed(0)
         sizes = (64, 4, 2, 256, 0.0)  # d_model, n_heads, n_layers, d_ff, dropout
         model = mine["Transformer"](len(data.source), len(data.target), *sizes)
         losses = practise(mine, model, data, steps)
-        tests = phrasebook_test(300)
-        source, _ = data._replace(training=[(each.german, "") for each in tests]).corpus().batch()
-        rows = mine["generate"](model.eval(), source, 30).tolist()
-    written = [data.target.decode(row) for row in rows]
+    torch.save(model.eval().state_dict(), file)
+
+    def translate(*texts: str) -> list[str]:
+        source, _ = data._replace(training=[(text, "") for text in texts]).corpus().batch()
+        with one_thread():
+            rows = mine["generate"](model, source, 30).tolist()
+        return [data.target.decode(row) for row in rows]
+
+    tests = phrasebook_test(300)
+    written = translate(*(each.german for each in tests))
     right = sum(text == each.english for text, each in zip(written, tests, strict=True))
     print(f"The loss fell from {losses[0]:.2f} to {losses[-1]:.2f} in {steps} steps.")
     more = " (after 900 steps about 280)" if steps < 900 else ""
@@ -186,4 +193,29 @@ def finished(pieces: Pieces, steps: int) -> bool:
     print(f"Of {unseen}, {right} are right{more}:")
     for english, each in zip(written[:4], tests, strict=False):
         print(f"  {each.german} → {english}")
-    return True
+    print(f"{file}: its weights.")
+    return lambda text: translate(text)[0]
+
+
+def converse(translate: Callable[[str], str]) -> None:
+    """Translates what is typed, until an empty line."""
+    print("Type a German sentence of this small language, or press Enter to end.")
+    while text := input("> ").strip():
+        try:
+            print(f"  {translate(text)}")
+        except ValueError as error:  # a word that it does not know
+            print(f"  {error}")
+
+
+def watched(file: Path, step: str | None) -> None:
+    """Looks at a file whenever it has changed, until Ctrl-C."""
+    before = None
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            if (now := file.stat().st_mtime_ns if file.exists() else 0) != before:
+                print(
+                    f"\n{file}, {time.strftime('%H:%M:%S')}; again when you save it (Ctrl-C ends)"
+                )
+                looked(file, step)
+                before = now
+            time.sleep(0.3)

@@ -13,7 +13,7 @@ import pytest
 from unmasked import cli, plain
 from unmasked.text.phrasebook import sentence_pairs
 from unmasked.text.sources import phrasebook_data
-from unmasked_book.workshop import attempt, finish, grading, hunt, hunting, save, solution
+from unmasked_book.workshop import attempt, finish, grading, hunt, hunting, save, solution, work
 from unmasked_book.workshop.files import UNFINISHED, loaded
 from unmasked_book.workshop.reference import STEPS, defined, text, whole
 from unmasked_book.workshop.work import steps
@@ -68,11 +68,15 @@ def test_a_file_that_is_right_loads_trained_weights_and_learns(tmp_path, said, m
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))  # as on Windows
     assert run(f"try {file}")
     assert re.search(r"(?s)11 of 11.*→ three ladies drinking coffee\.", said())
-    work = "unmasked_book.workshop.work"
-    monkeypatch.setattr(f"{work}.phrasebook_data", partial(phrasebook_data, 2000))
-    monkeypatch.setattr(f"{work}.phrasebook_test", lambda _: sentence_pairs(20))
-    finish(str(file), steps=5)
+    monkeypatch.setattr(work, "phrasebook_data", partial(phrasebook_data, 2000))
+    monkeypatch.setattr(work, "phrasebook_test", lambda _: sentence_pairs(20))
+    translate = finish(str(file), 5, tmp_path / "mine.pt")
     assert "in 5 steps" in said()
+    assert (tmp_path / "mine.pt").exists()
+    answers = iter(["der hund schläft", "der xyz", ""])
+    monkeypatch.setattr("builtins.input", lambda _: next(answers))
+    work.converse(translate)
+    assert "words that the model has learnt, got 'xyz'" in said()
     finish({})
     assert "First all eleven have to be right" in said()
 
@@ -96,7 +100,8 @@ def test_from_start_to_hint_in_a_shell(tmp_path, said, monkeypatch):
         (None, "there is no file .*unmasked workshop start"),
         ("def attention(:\n", "cannot be read: invalid syntax, in line 1: `def attention"),
         ("import nowhere\n", "ModuleNotFoundError: .*in line 1 of mine.py: `import nowhere`"),
-        ("quit()\n", "stops with SystemExit"),
+        ("import os\nos._exit(0)\n", "stops with SystemExit: 0, in line 2"),
+        ("while True:\n try:\n  while True: pass\n except: pass\n", "was stopped after 0 seconds"),
         ("while True: pass\n", "mine.py was stopped after 0 seconds, in line 1"),
     ],
 )  # fmt: skip
@@ -119,6 +124,8 @@ def test_cells_become_a_file_and_the_file_before_it_is_kept(tmp_path, said):
     assert "1 of 11" in said()
     assert vars(loaded(file))["ALSO"] == 2
     assert old.read_text("utf-8") == "# other\n"
+    with pytest.raises(ValueError, match="the causal_mask that"):
+        save({"causal_mask": ...}, file)  # as in a fresh kernel
     solution("causal_mask", names)
     assert "# yours" in said()
 
