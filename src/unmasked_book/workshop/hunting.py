@@ -5,7 +5,6 @@ import random
 import re
 from collections.abc import Mapping
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +52,34 @@ def tell(shown: Symptoms) -> None:
 
 @cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
-    """Returns mistakes, drawn from the seed, that raise no error, and the symptoms they show."""
-    numbers = count()
+    """Returns mistakes that raise no error, others for each seed, and the symptoms they show."""
+    pool = [each for step in STEPS for each in known(step) if not betrayed(each)]
+    random.Random(0).shuffle(pool)
+    tried = 0
     while True:
-        draws = random.Random(f"{seed} {bugs} {next(numbers)}")
-        steps = draws.sample(STEPS, bugs)
-        mistakes = [draws.choice(known(step)) for step in steps]
+        first = (seed - 1 + tried * (len(pool) // 2) + tried // 2) % len(pool)
+        second = next(x for x in pool[first:] + pool if x.step != pool[first].step)
+        mistakes, tried = [pool[first], second][:bugs], tried + 1
         try:
             shown = symptoms(vars(module(whole([(each.step, each.changes) for each in mistakes]))))
         except Exception:  # a shape that does not fit is no riddle
             continue
-        if shown != healthy():
+        if visible(shown):
             return mistakes, shown
+
+
+def betrayed(mistake: Mistake) -> bool:
+    """Returns True if a mistake's text shows that it was planted: nobody writes `pass` there."""
+    return any(
+        word in new for _, new in mistake.changes for word in ("pass", "nn.functional", " 0 *")
+    )
+
+
+def visible(shown: Symptoms) -> bool:
+    """Returns True if what `tell` prints differs from a healthy model's."""
+    losses = zip(shown[2], healthy()[2], strict=True)
+    apart = [abs(mine - right) for mine, right in losses]
+    return shown[:2] != healthy()[:2] or not max(apart[n - 1] for n in STEPS_SHOWN) < 0.05
 
 
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
