@@ -21,6 +21,7 @@ from unmasked_book.workshop.wording import examine
 
 HEAD = "# A hunt: seed {}, bugs {}. Mend it, then: unmasked workshop try FILE, or attempt(FILE)\n"
 STEPS_SHOWN = (1, 10, 20, 40, 80)
+PLANTED = ("pass", "nn.functional", " 0 *")  # nobody else would write this there
 phrases = cache(phrasebook_data)
 Symptoms = tuple[list[str], dict[str, str], list[float]]  # faults, translations, losses
 
@@ -46,14 +47,15 @@ def tell(shown: Symptoms) -> None:
     for german, english in texts.items():
         print(f"  {german} → {english}")
     print("Its loss on the phrasebook, and a healthy one's:")
-    for step in STEPS_SHOWN:
-        print(f"  step {step:2}: {losses[step - 1]:6.2f} {healthy()[2][step - 1]:6.2f}")
+    for step, mine, ours in zip(STEPS_SHOWN, losses, healthy()[2], strict=True):
+        print(f"  step {step:2}: {mine:5.1f} {ours:5.1f}")
 
 
 @cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
     """Returns mistakes that raise no error, others for each seed, and the symptoms they show."""
-    pool = [each for step in STEPS for each in known(step) if not betrayed(each)]
+    pool = [each for step in STEPS for each in known(step)
+            if not any(word in new for _, new in each.changes for word in PLANTED)]  # fmt: skip
     random.Random(0).shuffle(pool)
     tried = 0
     while True:
@@ -64,22 +66,8 @@ def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
             shown = symptoms(vars(module(whole([(each.step, each.changes) for each in mistakes]))))
         except Exception:  # a shape that does not fit is no riddle
             continue
-        if visible(shown):
+        if shown != healthy():
             return mistakes, shown
-
-
-def betrayed(mistake: Mistake) -> bool:
-    """Returns True if a mistake's text shows that it was planted: nobody writes `pass` there."""
-    return any(
-        word in new for _, new in mistake.changes for word in ("pass", "nn.functional", " 0 *")
-    )
-
-
-def visible(shown: Symptoms) -> bool:
-    """Returns True if what `tell` prints differs from a healthy model's."""
-    losses = zip(shown[2], healthy()[2], strict=True)
-    apart = [abs(mine - right) for mine, right in losses]
-    return shown[:2] != healthy()[:2] or not max(apart[n - 1] for n in STEPS_SHOWN) < 0.05
 
 
 def symptoms(mine: Mapping[str, Any]) -> Symptoms:
@@ -93,7 +81,7 @@ def symptoms(mine: Mapping[str, Any]) -> Symptoms:
         model = mine["Transformer"](len(data.source), len(data.target), 32, 4, 1, 64, 0.0)
         losses = practise(mine, model, data, STEPS_SHOWN[-1], quiet=True)
         faults = [fault.what for fault in report.faults]
-        return faults, translated(mine), [round(loss, 2) for loss in losses]
+        return faults, translated(mine), [round(losses[step - 1], 1) for step in STEPS_SHOWN]
 
 
 healthy = cache(lambda: symptoms(vars(plain)))
