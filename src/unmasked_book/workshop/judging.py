@@ -101,15 +101,15 @@ def set_weights(module: nn.Module, given: dict[str, Tensor]) -> None:
     mine = dict(module.named_parameters(remove_duplicate=False))
     for one, two in combinations(mine, 2):
         if mine[one] is mine[two]:
-            what = "[layer] * n repeats one layer" if ".0." in one else "they are tied later"
+            what = "[layer] * n repeats one layer" if ".0." in one else "each has its own numbers"
             raise NotYetError(f"{one} and {two} are one tensor, and two are asked for: {what}.")
-    more = [name for name in mine if name not in given]
+    more = [name for name in module.state_dict() if name not in given]
     if missing := [name for name in given if name not in mine]:
         said = f"it has no parameter {missing[0]}" + f", but {', '.join(more[:3])}" * bool(more)
         listed = " Layers belong into an nn.ModuleList." * missing[0].startswith("encoder.")
         raise NotYetError(f"{said}. The names are given, so that trained weights fit.{listed}")
     if more:
-        raise NotYetError(f"it has a parameter {more[0]} that is not asked for.")
+        raise NotYetError(f"it would save {more[0]}, which is not asked for and fits no weights.")
     for name, values in given.items():
         if mine[name].shape != values.shape:
             shapes = f"{list(mine[name].shape)}, not {list(values.shape)}"
@@ -192,8 +192,12 @@ def unscaled(step: str, answer: Any, case: Case) -> bool:
 
 
 def underflows(step: str, answer: Any, case: Case) -> bool:
-    """Returns True if a function is right in a case with float64, and without it gives NaN."""
-    if case.sizes or not isinstance(got := outcome(step, answer, case), Tensor):
+    """Returns True if what a function hides leaves it 0 / 0, but not in float64."""
+    got = outcome(step, answer, case)
+    if step != "attention" or not isinstance(got, Tensor):
+        return False
+    seen = replace(case, inputs=case.inputs | {"mask": torch.ones_like(case.inputs["mask"])})
+    if failing(step, [(seen, outcome(step, answer, seen))]):
         return False
     given = {name: x.double() if x.is_floating_point() else x
              for name, x in case.inputs.items() if isinstance(x, Tensor)}  # fmt: skip
@@ -237,6 +241,13 @@ def evident(got: Outcome, right: Tensor) -> bool:
     if isinstance(got, Exception) or got.shape != right.shape or family(got) != family(right):
         return isinstance(got, Tensor)
     return bool((got.isfinite() & ~close(got, right)).any())
+
+
+def everywhere(step: str, answer: Any, found: tuple[Mistake, ...]) -> bool:
+    """Returns True if mistakes compute the answer's numbers in the small cases, too."""
+    changes = tuple(change for each in found for change in each.changes)
+    return all(alike(outcome(step, answer, case), computed(step, changes, case))
+               for case in small(step))  # fmt: skip
 
 
 def fits(step: str, changes: Changes, outcomes: list[Outcome]) -> bool:

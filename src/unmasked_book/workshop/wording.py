@@ -71,7 +71,8 @@ def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
     judging.require_kind(step, answer)
     tried = [(case, judging.outcome(step, answer, case)) for case in probes(step)]
     wrong = judging.failing(step, tried)
-    if wrong and (found := judging.recognised(step, [got for _, got in tried])):
+    found = judging.recognised(step, [got for _, got in tried]) if wrong else []
+    if found := [several for several in found if judging.everywhere(step, answer, several)]:
         ways = " Or: ".join("; and ".join(each.words for each in several) for several in found)
         many = "two mistakes" if len(found[0]) > 1 else "one mistake"
         said = f"ours gives your numbers with {many}: {ways}."
@@ -117,7 +118,7 @@ def unknown(step: str, answer: Any, wrong: judging.Tried, smallest: judging.Trie
 def by_chance(step: str, case: Case) -> str:
     """Says what may be random in a function or class whose outcome depends on chance."""
     if step in ("generate", "loss"):
-        return "Does it draw a token, or leave a model in training? Nothing here is random."
+        return "Does it draw at random, or keep something between calls?"
     if not case.training:
         return "Is there dropout that does not stop in evaluation (self.training)?"
     if "dropout" in inspect.signature(getattr(plain, step)).parameters:
@@ -183,7 +184,7 @@ def started(step: str, answer: Any) -> str:
     for name, part in fresh.named_modules():
         if (
             isinstance(part, nn.Embedding)
-            and not 0.5 < (spread := float(part.weight.std())) * 8 < 2
+            and not 0.8 < (spread := float(part.weight.std())) * 8 < 1.25
         ):
             return f"{name} begins with a standard deviation of {spread:.3f}, not 1/√D."
         if isinstance(part, nn.LayerNorm) and (part.weight.ne(1).any() or part.bias.any()):
@@ -201,6 +202,8 @@ def careless(step: str, answer: Any) -> str:
         if isinstance(model, nn.Module):
             model.train(step == "loss")
     run(*given.values())
+    if not torch.is_grad_enabled():
+        return "it switches gradients off for the whole program. `with torch.no_grad():` ends."
     for name, before in case.inputs.items():
         if isinstance(before, Tensor) and not torch.equal(before, given[name]):
             return f"it writes into {name}, which belongs to the caller."
@@ -227,6 +230,7 @@ def careless(step: str, answer: Any) -> str:
     except RuntimeError as error:
         return f"no gradient comes back: {first_line(error)}"
     for name, gradient in zip(needed, gradients, strict=True):
-        if gradient is None or not gradient.any():
+        cancels = name.endswith("key.bias")  # in every softmax
+        if not cancels and (gradient is None or not gradient.any()):
             return f"no gradient reaches {name}: is something detached, or under torch.no_grad()?"
     return ""
