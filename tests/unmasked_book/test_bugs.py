@@ -119,5 +119,5 @@ test_bug_18_a_sentence_has_the_same_positions_in_every_row = refused(
     f"{ADDED} → positions(len(tokens), x.shape[2])[:, None]", f"x + {ADDED}.to(x) → x"
 )
 test_bug_19_the_logits_of_a_fresh_model_are_small = refused(
-    "std=d_model**-0.5 → std=1.0", said="embeddings begin with"
+    "std=d_model**-0.5 → std=1.0", said="_embedding begins with"
 )
