@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,8 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
     for last in [verdict for verdict in wrong if not verdict.waiting] or wrong[:1]:
         said, report, address = last.message.partition(REPORT)
         print(said)
+        if "it stops with" in said and (missing := [x.step for x in verdicts if x.waiting]):
+            print(f"  Not written yet: {', '.join(missing)}. Is that why?")
         if last.waiting:
             others = [name for name in mine if name not in STEPS]
             if last.step not in mine and (near := get_close_matches(last.step, others, 1, 0.8)):
@@ -148,7 +151,8 @@ def save(pieces: Pieces, file: str | Path = "my_transformer.py") -> None:
                 what = f"the {', '.join(sorted(lost))} that {path} has"
                 fix = "run those cells first, or name another file"
                 raise invalid("pieces", what, "less", fix)
-        path.replace(path.with_name(path.name + ".old"))
+        names = (path.with_name(f"{path.name}.old{n or ''}") for n in count())
+        path.replace(next(name for name in names if not name.exists()))
     path.write_text(source, "utf-8")
     print(f"{path}: {len(now)} of {len(STEPS)} pieces.")
 
@@ -200,11 +204,12 @@ def finish(
 def converse(translate: Callable[[str], str]) -> None:
     """Translates what is typed, until an empty line."""
     print("Type a German sentence of this small language, or press Enter to end.")
-    while text := input("> ").strip():
-        try:
-            print(f"  {translate(text)}")
-        except ValueError as error:  # a word that it does not know
-            print(f"  {error}")
+    with contextlib.suppress(EOFError):
+        while text := input("> ").strip():
+            try:
+                print(f"  {translate(text)}")
+            except ValueError as error:  # a word that it does not know
+                print(f"  {error}")
 
 
 def watched(file: Path, step: str | None) -> None:

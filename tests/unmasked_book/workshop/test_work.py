@@ -61,6 +61,8 @@ def test_what_is_right_is_counted_what_waits_is_passed_over_and_the_first_mistak
     attempt({step: getattr(plain, step) for step in STEPS} | {"attention": ...})
     words = '10 of 11.*\n· attention: your turn.*/03_attention.html.*solution."loss", globals'
     assert re.search(words, said(), re.DOTALL)
+    attempt({"attention": ..., "loss": lambda *_: attention})  # noqa: F821
+    assert "Not written yet: padding_mask, causal_mask, positions, attention" in said()
 
 
 def test_a_file_that_is_right_loads_trained_weights_and_learns(tmp_path, said, monkeypatch):
