@@ -23,6 +23,9 @@ def main(words: list[str]) -> None:
     attempt = action("try", "says how far the file is, and which mistake comes first")
     finish = action("finish", "trains the finished file on a toy language, about a minute")
     attempt.add_argument("--step", choices=STEPS, help="one piece alone")
+    attempt.add_argument(
+        "--train", action="store_true", help="draws the loss of what is there so far"
+    )
     attempt.add_argument("--watch", action="store_true", help="again whenever the file is saved")
     finish.add_argument("--steps", type=int, default=900, help="of the training (900)")
     hint = action("hint", "a question; then where; then a line with a gap")
@@ -59,10 +62,10 @@ def run(options: argparse.Namespace) -> bool:
                 options.file.write_text(UNFINISHED.read_text("utf-8"), "utf-8")
                 print(f"{options.file}: eleven pieces to write. After each: {HOW} {options.file}")
         case "try":
-            if options.watch:
-                work.watched(options.file, options.step)
-            else:
-                return work.looked(options.file, options.step)
+            given = options.file, options.step, options.train
+            if not options.watch:
+                return work.looked(*given)
+            work.watched(*given)
         case "finish":
             translate = work.finish(options.file, options.steps, options.file.with_suffix(".pt"))
             if translate and sys.stdin.isatty():

@@ -14,6 +14,7 @@ import unmasked
 from unmasked import plain
 from unmasked.errors import invalid, require_whole
 from unmasked.text.sources import phrasebook_data
+from unmasked_book.workshop.limits import one_thread
 from unmasked_book.workshop.mistakes import Mistake, known
 from unmasked_book.workshop.practice import practise, translated
 from unmasked_book.workshop.reference import STEPS, module, whole
@@ -51,6 +52,20 @@ def tell(shown: Symptoms) -> None:
         print(f"  step {step:2}: {mine:5.1f} {ours:5.1f}")
 
 
+def learning(mine: Mapping[str, Any]) -> None:
+    """Trains plain.py with a reader's pieces in it for some seconds, and draws the loss."""
+    made = vars(module(whole([])))
+    made.update(mine)
+    print(f"With your {', '.join(mine)}, and ours for the rest, the loss on a toy language (ours):")
+    try:
+        losses = trained(made)
+    except Exception as error:  # the reader's code may raise anything
+        print(f"  it stops with {type(error).__name__}: {error}")
+        return
+    for step, loss, ours in zip(STEPS_SHOWN, losses, trained(vars(plain)), strict=True):
+        print(f"  step {step:2}: {'█' * round(6 * loss):36} {loss:.1f} ({ours:.1f})")
+
+
 @cache
 def planted(seed: int, bugs: int) -> tuple[list[Mistake], Symptoms]:
     """Returns mistakes that raise no error, others for each seed, and the symptoms they show."""
@@ -76,12 +91,18 @@ def symptoms(mine: Mapping[str, Any]) -> Symptoms:
         torch.manual_seed(0)
         model = mine["Transformer"](12, 14, 32, 4, 2, 64)
         report = unmasked.check(model, source_vocab=12, target_vocab=14, quiet=True)
-        data = phrases(2000)
+        faults = [fault.what for fault in report.faults]
+        return faults, translated(mine), trained(mine)
+
+
+def trained(mine: Mapping[str, Any]) -> list[float]:
+    """Returns the losses of a short training on the phrasebook, at STEPS_SHOWN."""
+    data = phrases(2000)
+    with one_thread(), torch.random.fork_rng(devices=()):
         torch.manual_seed(0)
         model = mine["Transformer"](len(data.source), len(data.target), 32, 4, 1, 64, 0.0)
         losses = practise(mine, model, data, STEPS_SHOWN[-1], quiet=True)
-        faults = [fault.what for fault in report.faults]
-        return faults, translated(mine), [round(losses[step - 1], 1) for step in STEPS_SHOWN]
+    return [round(losses[step - 1], 1) for step in STEPS_SHOWN]
 
 
 healthy = cache(lambda: symptoms(vars(plain)))

@@ -33,15 +33,16 @@ def steps() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("steps.toml").read_text("utf-8"))
 
 
-def attempt(pieces: Pieces, step: str | None = None) -> None:
+def attempt(pieces: Pieces, step: str | None = None, *, train: bool = False) -> None:
     """Compares the reader's functions and classes with plain.py's, and prints the first mistake.
 
-    `pieces` is `globals()` in a notebook, or the path of a file.
+    `pieces` is `globals()` in a notebook, or the path of a file. With `train`, what is there so far
+    learns a toy language for some seconds, with ours for what is missing.
     """
-    looked(pieces, step)
+    looked(pieces, step, train)
 
 
-def looked(pieces: Pieces, step: str | None = None) -> bool:
+def looked(pieces: Pieces, step: str | None = None, train: bool = False) -> bool:
     """Prints the first mistake in `pieces`, unwritten ones aside; returns True if all are right."""
     shell = isinstance(pieces, str | Path)
     try:
@@ -63,6 +64,9 @@ def looked(pieces: Pieces, step: str | None = None) -> bool:
         marks = "".join("✓" if each.right else "·" if each.waiting else "✗" for each in verdicts)
         names = ", ".join(each.step for each in right) or "none yet"
         print(f"{marks:·<{len(STEPS)}}  {len(right)} of {len(STEPS)}: {names}")
+    if train and (written := begun(mine)):
+        with within(60.0):
+            hunting.learning({each: mine[each] for each in STEPS if each in written})
     if len(right) == len(STEPS):
         return whole(mine, shell)
     wrong = [verdict for verdict in verdicts if not verdict.right]
@@ -212,7 +216,7 @@ def converse(translate: Callable[[str], str]) -> None:
                 print(f"  {error}")
 
 
-def watched(file: Path, step: str | None) -> None:
+def watched(file: Path, step: str | None, train: bool = False) -> None:
     """Looks at a file whenever it has changed, until Ctrl-C."""
     before = None
     with contextlib.suppress(KeyboardInterrupt):
@@ -221,6 +225,6 @@ def watched(file: Path, step: str | None) -> None:
                 print(
                     f"\n{file}, {time.strftime('%H:%M:%S')}; again when you save it (Ctrl-C ends)"
                 )
-                looked(file, step)
+                looked(file, step, train)
                 before = now
             time.sleep(0.3)

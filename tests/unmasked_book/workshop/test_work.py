@@ -65,6 +65,14 @@ def test_what_is_right_is_counted_what_waits_is_passed_over_and_the_first_mistak
     assert "Not written yet: padding_mask, causal_mask, positions, attention" in said()
 
 
+def test_what_is_written_so_far_learns_beside_ours(said, monkeypatch):
+    monkeypatch.setattr(hunting, "STEPS_SHOWN", (1, 3))
+    attempt({"causal_mask": plain.causal_mask}, "causal_mask", train=True)
+    assert re.search(r"With your causal_mask, .*\n  step  1: █+ +5.\d \(5.\d\)\n  step  3", said())
+    attempt({"loss": lambda *given: given / 0}, train=True)
+    assert "  it stops with TypeError" in said()
+
+
 def test_a_file_that_is_right_loads_trained_weights_and_learns(tmp_path, said, monkeypatch):
     file = written(tmp_path / "mine.py", *STEPS)
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))  # as on Windows
