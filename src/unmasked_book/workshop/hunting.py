@@ -46,10 +46,11 @@ def tell(shown: Symptoms) -> None:
     print("unmasked.check: " + ("; ".join(faults) or "finds nothing wrong") + ".")
     print("With trained weights it translates:")
     for german, english in texts.items():
-        print(f"  {german} → {english}")
+        right = healthy()[1][german]
+        print(f"  {german} → {english}" + f"\n    a healthy one: {right}" * (english != right))
     print("Its loss on the phrasebook, and a healthy one's:")
     for step, mine, ours in zip(STEPS_SHOWN, losses, healthy()[2], strict=True):
-        print(f"  step {step:2}: {mine:5.1f} {ours:5.1f}")
+        print(f"  step {step:2}: {mine:5.2f} {ours:5.2f}")
 
 
 def learning(mine: Mapping[str, Any]) -> None:
@@ -102,7 +103,7 @@ def trained(mine: Mapping[str, Any]) -> list[float]:
         torch.manual_seed(0)
         model = mine["Transformer"](len(data.source), len(data.target), 32, 4, 1, 64, 0.0)
         losses = practise(mine, model, data, STEPS_SHOWN[-1], quiet=True)
-    return [round(losses[step - 1], 1) for step in STEPS_SHOWN]
+    return [round(losses[step - 1], 2) for step in STEPS_SHOWN]
 
 
 healthy = cache(lambda: symptoms(vars(plain)))
