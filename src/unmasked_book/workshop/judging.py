@@ -16,7 +16,7 @@ from itertools import combinations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, isclose, nn  # bound here, whatever a reader's file does to torch
 
 from unmasked import plain
 from unmasked_book.workshop.cases import Case, probes, small, weights
@@ -170,7 +170,7 @@ def close(got: Tensor, right: Tensor) -> Tensor:
     a, b = got.double(), right.double()
     sizes = b[b.isfinite()].abs()
     near = NEAR * max(float(sizes.max()), 1e-9) if len(sizes) else NEAR
-    return torch.isclose(a, b, rtol=0.0, atol=near, equal_nan=True)
+    return isclose(a, b, rtol=0.0, atol=near, equal_nan=True)
 
 
 def family(x: Tensor) -> str:

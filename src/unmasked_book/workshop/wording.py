@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, equal, nn
 
 from unmasked import plain
 from unmasked_book.workshop import judging
@@ -47,6 +47,7 @@ def examine(step: str, answer: Any) -> Verdict:
     noise, mistakes = io.StringIO(), tuple[str, ...]()
     with (
         one_thread(),
+        torch.device("cpu"),
         torch.random.fork_rng(devices=()),
         torch.enable_grad(),
         contextlib.redirect_stdout(noise),
@@ -197,18 +198,18 @@ def started(step: str, answer: Any) -> str:
 def careless(step: str, answer: Any) -> str:
     """Says if code with right numbers changes its inputs, starts badly or loses gradients."""
     case = probes(step)[0]
-    run, given = judging.runner(step, answer, case), copy.deepcopy(case.inputs)
-    for model in given.values():
-        if isinstance(model, nn.Module):
-            model.train(step == "loss")
-    run(*given.values())
+    run = judging.runner(step, answer, case)
+    for training in (True, False):
+        given = copy.deepcopy(case.inputs)
+        models = [x.train(training) for x in given.values() if isinstance(x, nn.Module)]
+        run(*given.values())
+        if any(model.training != training for model in models):
+            return "it calls the model's train() or eval(), which belongs to the caller."
     if not torch.is_grad_enabled():
         return "it switches gradients off for the whole program. `with torch.no_grad():` ends."
     for name, before in case.inputs.items():
-        if isinstance(before, Tensor) and not torch.equal(before, given[name]):
+        if isinstance(before, Tensor) and not equal(before, given[name]):
             return f"it writes into {name}, which belongs to the caller."
-        if isinstance(before, nn.Module) and given[name].training != (step == "loss"):
-            return "it calls the model's train() or eval(), which belongs to the caller."
     if step in ("padding_mask", "causal_mask", "positions", "generate"):
         return ""
     if said := started(step, answer):
