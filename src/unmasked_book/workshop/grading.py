@@ -23,7 +23,6 @@ from unmasked_book.workshop.reference import STEPS
 from unmasked_book.workshop.wording import Verdict, examine
 
 SECONDS, MEMORY = 120, 4 * 2**30  # seconds and bytes for each file
-Found = dict[str, tuple[str, str, str]]  # of each step a mark, a kind and a message
 
 
 def grade(folder: Path, steps: tuple[str, ...] = STEPS, table: Path | None = None) -> None:
