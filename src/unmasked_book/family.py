@@ -209,7 +209,7 @@ class SwiGLU(FeedForward):
 
 
 def turned(x: Tensor) -> Tensor:
-    """Turns columns i and i + K/2 of [B, H, T, d_k] together, by position (RoPE)."""
+    """Turns columns i and i + d_k/2 of [B, H, T, d_k] together, by position (RoPE)."""
     rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     angles = (torch.arange(x.shape[-2])[:, None] * rates).to(x)
     (a, b), sin, cos = x.chunk(2, dim=-1), angles.sin(), angles.cos()
