@@ -14,7 +14,7 @@ import unmasked
 from unmasked import plain
 from unmasked.errors import invalid, require_whole
 from unmasked.text.sources import phrasebook_data
-from unmasked_book.workshop.limits import one_thread
+from unmasked_book.workshop.limits import one_thread, within
 from unmasked_book.workshop.mistakes import Mistake, known
 from unmasked_book.workshop.practice import practise, translated
 from unmasked_book.workshop.reference import STEPS, module, whole
@@ -59,12 +59,14 @@ def learning(mine: Mapping[str, Any]) -> None:
     made.update(mine)
     print(f"With your {', '.join(mine)}, and ours for the rest, the loss on a toy language (ours):")
     try:
-        losses = trained(made)
-    except Exception as error:  # the reader's code may raise anything
+        with within(60.0):
+            losses = trained(made)
+    except (Exception, SystemExit) as error:  # the reader's code may raise anything
         print(f"  it stops with {type(error).__name__}: {error}")
         return
-    for step, loss, ours in zip(STEPS_SHOWN, losses, trained(vars(plain)), strict=True):
-        print(f"  step {step:2}: {'█' * round(6 * loss):36} {loss:.1f} ({ours:.1f})")
+    for step, loss, ours in zip(STEPS_SHOWN, losses, ordinary(), strict=True):
+        bar = "█" * round(6 * loss) if 0 < loss < 20 else ""  # a lost training may end in NaN
+        print(f"  step {step:2}: {bar:36} {loss:.1f} ({ours:.1f})")
 
 
 @cache
@@ -107,6 +109,7 @@ def trained(mine: Mapping[str, Any]) -> list[float]:
 
 
 healthy = cache(lambda: symptoms(vars(plain)))
+ordinary = cache(lambda: trained(vars(plain)))
 
 
 def seed_of(path: Path) -> tuple[int, int] | None:

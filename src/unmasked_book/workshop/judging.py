@@ -9,7 +9,7 @@ import dis
 import inspect
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
@@ -153,6 +153,11 @@ def computed(step: str, changes: Changes, case: Case) -> Any:
     return outcome(step, piece(step, changes) if changes else getattr(plain, step), case)
 
 
+def tried(step: str, answer: Any, cases: Iterable[Case]) -> Iterator[Tried]:
+    """Yields each case with its outcome."""
+    return ((case, outcome(step, answer, case)) for case in cases)
+
+
 def failing(step: str, tried: Iterable[Tried]) -> Tried | None:
     """Returns the first case with an outcome that differs from plain.py's, and that outcome."""
     return next((pair for pair in tried if not alike(pair[1], computed(step, (), pair[0]))), None)
@@ -197,12 +202,12 @@ def underflows(step: str, answer: Any, case: Case) -> bool:
     if step != "attention" or not isinstance(got, Tensor):
         return False
     seen = replace(case, inputs=case.inputs | {"mask": torch.ones_like(case.inputs["mask"])})
-    if failing(step, [(seen, outcome(step, answer, seen))]):
+    if failing(step, tried(step, answer, [seen])):
         return False
     given = {name: x.double() if x.is_floating_point() else x
              for name, x in case.inputs.items() if isinstance(x, Tensor)}  # fmt: skip
     finer = replace(case, inputs=case.inputs | given)
-    return bool(got.isnan().any()) and not failing(step, [(finer, outcome(step, answer, finer))])
+    return bool(got.isnan().any()) and not failing(step, tried(step, answer, [finer]))
 
 
 def mistreated(step: str, answer: Any) -> Case | None:
@@ -249,8 +254,8 @@ def evident(got: Outcome, right: Tensor) -> bool:
 def everywhere(step: str, answer: Any, found: tuple[Mistake, ...]) -> bool:
     """Returns True if mistakes compute the answer's numbers in the small cases, too."""
     changes = tuple(change for each in found for change in each.changes)
-    return all(alike(outcome(step, answer, case), computed(step, changes, case))
-               for case in small(step))  # fmt: skip
+    cases = tried(step, answer, small(step))
+    return all(alike(got, computed(step, changes, case)) for case, got in cases)
 
 
 def fits(step: str, changes: Changes, outcomes: list[Outcome]) -> bool:

@@ -44,7 +44,7 @@ def examine(step: str, answer: Any) -> Verdict:
     """Returns a Verdict on a reader's function or class, compared with plain.py's `step`."""
     if judging.unwritten(answer):
         return Verdict(step, False, f"· {step}: your turn.", waiting=True)
-    noise, mistakes = io.StringIO(), tuple[str, ...]()
+    noise = io.StringIO()
     with (
         one_thread(),
         torch.device("cpu"),
@@ -55,22 +55,26 @@ def examine(step: str, answer: Any) -> Verdict:
     ):
         try:
             with within(SECONDS):
-                said, mistakes = judged(step, answer)
+                verdict = judged(step, answer)
         except judging.NotYetError as error:
-            said = str(error)
+            verdict = refused(step, str(error))
         except EndlessError as error:
             said = f"it was stopped after {error}{place(error)}. Is there a loop that never ends?"
-    if not said:
-        return Verdict(step, True, f"✓ {step}" + "".join(mistakes))
-    if printed := noise.getvalue().splitlines():
-        said = "\n    ".join([f"{said}\n  It printed, first:", *printed[:8]])
+            verdict = refused(step, said)
+    if not verdict.right and (printed := noise.getvalue().splitlines()):
+        said = "\n    ".join([f"{verdict.message}\n  It printed, first:", *printed[:8]])
+        return verdict._replace(message=said)
+    return verdict
+
+
+def refused(step: str, said: str, mistakes: tuple[str, ...] = ()) -> Verdict:
     return Verdict(step, False, f"✗ {step}: {said}", mistakes)
 
 
-def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
-    """Returns what is wrong with a function or class, or "", and the known mistakes it makes."""
+def judged(step: str, answer: Any) -> Verdict:
+    """Returns a Verdict on a function or class that may run for ever."""
     judging.require_kind(step, answer)
-    tried = [(case, judging.outcome(step, answer, case)) for case in probes(step)]
+    tried = [*judging.tried(step, answer, probes(step))]
     wrong = judging.failing(step, tried)
     found = judging.recognised(step, [got for _, got in tried]) if wrong else []
     if found := [several for several in found if judging.everywhere(step, answer, several)]:
@@ -78,15 +82,18 @@ def judged(step: str, answer: Any) -> tuple[str, tuple[str, ...]]:
         many = "two mistakes" if len(found[0]) > 1 else "one mistake"
         said = f"ours gives your numbers with {many}: {ways}."
         said += " They cannot be told apart." * (len(found) > 1)
-        return said, tuple(dict.fromkeys(each.words for several in found for each in several))
-    tries = ((case, judging.outcome(step, answer, case)) for case in small(step))
-    smallest = judging.failing(step, tries)
-    if wrong and not smallest and judging.underflows(step, answer, wrong[0]):
-        return "", (UNDERFLOW,)
+        names = dict.fromkeys(each.words for several in found for each in several)
+        return refused(step, said, tuple(names))
+    smallest = judging.failing(step, judging.tried(step, answer, small(step)))
+    failed = [pair[0] for pair in tried if judging.failing(step, [pair])]
+    remark = ""
+    if failed and not smallest and all(judging.underflows(step, answer, case) for case in failed):
+        wrong, remark = None, UNDERFLOW
     if wrong := wrong or smallest:
-        return unknown(step, answer, wrong, smallest), ()
-    said = careless(step, answer)
-    return said and f"the numbers are right, but {said}", ()
+        return refused(step, unknown(step, answer, wrong, smallest))
+    if said := careless(step, answer):
+        return refused(step, f"the numbers are right, but {said}")
+    return Verdict(step, True, f"✓ {step}{remark}")
 
 
 def unknown(step: str, answer: Any, wrong: judging.Tried, smallest: judging.Tried | None) -> str:

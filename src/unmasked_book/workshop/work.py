@@ -65,8 +65,7 @@ def looked(pieces: Pieces, step: str | None = None, train: bool = False) -> bool
         names = ", ".join(each.step for each in right) or "none yet"
         print(f"{marks:·<{len(STEPS)}}  {len(right)} of {len(STEPS)}: {names}")
     if train and (written := begun(mine)):
-        with within(60.0):
-            hunting.learning({each: mine[each] for each in STEPS if each in written})
+        hunting.learning({each: mine[each] for each in STEPS if each in written})
     if len(right) == len(STEPS):
         return whole(mine, shell)
     wrong = [verdict for verdict in verdicts if not verdict.right]

@@ -110,6 +110,7 @@ def test_from_start_to_hint_in_a_shell(tmp_path, said, monkeypatch):
         (None, "there is no file .*unmasked workshop start"),
         ("def attention(:\n", "cannot be read: invalid syntax, in line 1: `def attention"),
         ("import nowhere\n", "ModuleNotFoundError: .*in line 1 of mine.py: `import nowhere`"),
+        ("quit()\n", "stops with SystemExit"),
         ("import os\nos._exit(0)\n", "stops with SystemExit: 0, in line 2"),
         ("while True:\n try:\n  while True: pass\n except: pass\n", "was stopped after 0 seconds"),
         ("while True: pass\n", "mine.py was stopped after 0 seconds, in line 1"),
